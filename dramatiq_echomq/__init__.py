@@ -1,0 +1,50 @@
+"""EchoMQ for Dramatiq: jobs whose worker died come back by themselves."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .checker import ActiveJob, FailedJob, StalledCheck, StalledChecker
+    from .errors import EchoMQError, JobStalled, QueueRefused, SettingError
+    from .middleware import StalledCheckerMiddleware
+    from .settings import Settings
+    from .signals import StalledSignals
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ActiveJob",
+    "EchoMQError",
+    "FailedJob",
+    "JobStalled",
+    "QueueRefused",
+    "SettingError",
+    "Settings",
+    "StalledCheck",
+    "StalledChecker",
+    "StalledCheckerMiddleware",
+    "StalledSignals",
+]
+
+# Names are loaded when they are first used: the checker works without Dramatiq.
+_HOMES = {
+    "ActiveJob": "checker",
+    "EchoMQError": "errors",
+    "FailedJob": "checker",
+    "JobStalled": "errors",
+    "QueueRefused": "errors",
+    "SettingError": "errors",
+    "Settings": "settings",
+    "StalledCheck": "checker",
+    "StalledChecker": "checker",
+    "StalledCheckerMiddleware": "middleware",
+    "StalledSignals": "signals",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -1,0 +1,316 @@
+from __future__ import annotations
+
+import inspect
+import itertools
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import SettingError, require_prefix, require_whole_number
+from .keys import DEFAULT_PREFIX, QueueKeys, id_to_bytes, id_to_text
+from .scripts import load
+
+DEFAULT_STALLED_INTERVAL = 30_000
+DEFAULT_MAX_STALLED_COUNT = 1
+DEFAULT_BATCH_SIZE = 1_000
+
+
+@dataclass(frozen=True)
+class FailedJob:
+    """A job that a check moved to ``failed``.
+
+    Parameters:
+      job_id(str)
+      reason(str): Its ``failedReason``.
+      stalls(int): How often it has stalled.
+      worker(str): The last worker that held it.
+      name(str): The job's name.
+      data(bytes): The job's data if its ``removeOnFail`` removed it, else empty.
+    """
+
+    job_id: str
+    reason: str
+    stalls: int
+    worker: str
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class StalledCheck:
+    """What one check of a queue did.
+
+    Parameters:
+      queue_name(str)
+      recovered(int): How many jobs went back to wait.
+      failed(int): How many jobs had stalled too often and went to failed.
+      recovered_ids(tuple[str, ...]): Their ids, the oldest job first.
+      failed_ids(tuple[str, ...])
+      marked(int): How many jobs were found without a lock for the first time.
+      dropped(int): How many ids left ``active`` because their job is
+        finished or gone.
+      skipped(bool): True when another sweeper's check was too recent.
+      throttled_for(int): For a skipped check, the ms until the next may run.
+      failed_jobs(tuple[FailedJob, ...]): More about the failed jobs.
+      oddities(tuple[tuple[str, str], ...]): Ids, and what is odd about them.
+    """
+
+    queue_name: str
+    recovered: int = 0
+    failed: int = 0
+    recovered_ids: tuple[str, ...] = ()
+    failed_ids: tuple[str, ...] = ()
+    marked: int = 0
+    dropped: int = 0
+    skipped: bool = False
+    throttled_for: int = 0
+    failed_jobs: tuple[FailedJob, ...] = ()
+    oddities: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class ActiveJob:
+    """A job in ``active``, and what the next check would do to it.
+
+    Parameters:
+      job_id(str)
+      name(str)
+      worker(str): The worker that took it, as far as it said so (``pb``).
+      lock_ttl(int | None): What is left of its lock in ms; None without a lock.
+      marked(bool): Whether an earlier check found it without a lock.
+      stalls(int): How often it has stalled.
+      attempts(int): How many attempts were made at it.
+      verdict(str): ``healthy``, ``mark``, ``requeue``, ``fail`` or ``drop``;
+        ``odd`` or ``copy`` for what should not be in ``active``.
+      verdict_once_marked(str): For ``mark``, the verdict after that.
+    """
+
+    job_id: str
+    name: str
+    worker: str
+    lock_ttl: int | None
+    marked: bool
+    stalls: int
+    attempts: int
+    verdict: str
+    verdict_once_marked: str
+
+    @property
+    def id(self) -> str:
+        """The same as ``job_id``."""
+        return self.job_id
+
+
+class StalledChecker:
+    """Finds the jobs of dead workers in a queue and recovers them.
+
+    A job is stalled when it sits in ``active`` and has no lock.  The first
+    check that finds it so marks it; the next one brings it back to ``wait``,
+    or moves it to ``failed`` when it has stalled too often.  The checker has
+    no thread of its own and works without Dramatiq.
+
+    Parameters:
+      client(redis.Redis | redis.cluster.RedisCluster): The client to use,
+        with ``decode_responses`` on or off.  One made by Sentinel will do.
+      prefix(str): What the keys of all queues begin with.  For a cluster it
+        must carry a hash tag, as in ``{emq}``.
+      stalled_interval(int): How many ms a periodic check keeps the other
+        sweepers from checking the same queue.  Defaults to 30 seconds.
+      max_stalled_count(int): How often a job may stall and come back.
+        Defaults to 1; a job that stalls more often is moved to ``failed``.
+      batch_size(int): How many ids one script call looks at, so that Redis
+        is never blocked for long.  Defaults to 1,000.
+
+    Raises:
+      SettingError: When one of these cannot be used.  It is a ValueError.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        prefix: str = DEFAULT_PREFIX,
+        stalled_interval: int = DEFAULT_STALLED_INTERVAL,
+        max_stalled_count: int = DEFAULT_MAX_STALLED_COUNT,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+    ) -> None:
+        require_client(client)
+        self.prefix = require_prefix(prefix)
+        require_hash_tag(client, prefix)
+        self.client = client
+        self.stalled_interval = require_whole_number("stalled_interval", stalled_interval, minimum=1)
+        self.max_stalled_count = require_whole_number("max_stalled_count", max_stalled_count, minimum=0)
+        self.batch_size = require_whole_number("batch_size", batch_size, minimum=1)
+        self._sweeper_id = uuid.uuid4().hex
+        self._sweeps = itertools.count(1)
+
+    def check(self, queue_name: str) -> StalledCheck:
+        """Check a queue now, whatever other sweepers do.
+
+        Parameters:
+          queue_name(str)
+
+        Returns:
+          StalledCheck: What the check did.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
+        """
+        return self._sweep_in_batches(QueueKeys(queue_name, self.prefix), interval="")
+
+    def sweep(self, queue_name: str) -> StalledCheck:
+        """Check a queue unless a sweeper did so within ``stalled_interval``.
+        This is what is to be called periodically, by any number of sweepers.
+
+        Returns:
+          StalledCheck: What the check did; ``skipped`` when there was none.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
+        """
+        return self._sweep_in_batches(QueueKeys(queue_name, self.prefix), interval=self.stalled_interval)
+
+    def job_stalled(self, queue_name: str, job_id: str | bytes) -> bool:
+        """Tell whether a job is in ``active`` and has no lock.
+
+        Raises:
+          redis.RedisError: When Redis cannot be used.
+        """
+        keys = QueueKeys(queue_name, self.prefix)
+        is_stalled = load("isJobStalled-2.lua")
+        return bool(is_stalled(self.client, [keys.active, keys.lock(job_id)], [id_to_bytes(job_id)]))
+
+    def inspect(self, queue_name: str) -> list[ActiveJob]:
+        """List the jobs in ``active``, the oldest first, with what the next
+        check would do to each.  Writes nothing.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
+        """
+        keys, jobs = QueueKeys(queue_name, self.prefix), []
+        offset, anchor = 0, b""
+        while offset >= 0:
+            reply = self._call(keys, "", "", 0, offset, anchor, "report")
+            offset, anchor = reply[8], reply[9]
+            jobs += [_active_job(row) for row in reply[10]]
+        return jobs
+
+    def _sweep_in_batches(self, keys: QueueKeys, *, interval: int | str) -> StalledCheck:
+        sweep_id = f"{self._sweeper_id}/{next(self._sweeps)}"
+        replies: list[Any] = []
+        offset, anchor = 0, b""
+        while offset >= 0:
+            reply = self._call(keys, interval, sweep_id, len(replies), offset, anchor, "")
+            replies.append(reply)
+            offset, anchor = reply[8], reply[9]
+        check = _joined(keys.queue_name, replies)
+        if check.recovered or check.failed or check.marked or check.dropped:
+            self.client.unlink(keys.sweep_record(sweep_id))
+        return check
+
+    def _call(
+        self, keys: QueueKeys, interval: int | str, sweep_id: str, step: int, offset: int, anchor: bytes, mode: str
+    ) -> Any:
+        move_stalled_jobs_to_wait = load("moveStalledJobsToWait-8.lua")
+        now = int(time.time() * 1000)
+        return move_stalled_jobs_to_wait(
+            self.client,
+            [
+                keys.stalled,
+                keys.wait,
+                keys.active,
+                keys.failed,
+                keys.stalled_check,
+                keys.meta,
+                keys.paused,
+                keys.marker,
+            ],
+            [
+                keys.base,
+                self.max_stalled_count,
+                now,
+                interval,
+                sweep_id,
+                self.batch_size,
+                step,
+                offset,
+                anchor,
+                mode,
+            ],
+        )
+
+
+def require_client(client: Any) -> None:
+    """Let synchronous Redis clients pass.
+
+    Raises:
+      SettingError: For anything else, clients of ``redis.asyncio`` included.
+    """
+    execute = getattr(client, "execute_command", None)
+    if execute is None or inspect.iscoroutinefunction(execute):
+        allowed = "a redis.Redis or redis.cluster.RedisCluster (those of redis.asyncio will not do)"
+        raise SettingError("client", "argument", type(client).__name__, allowed)
+
+
+def require_hash_tag(client: Any, prefix: str) -> None:
+    """Let a prefix pass that keeps a queue's keys in one slot of a cluster.
+
+    Raises:
+      SettingError: For a cluster and a prefix without a hash tag.
+    """
+    from redis.cluster import RedisCluster
+
+    _, _, tag = prefix.partition("{")
+    if isinstance(client, RedisCluster) and tag.find("}") < 1:
+        allowed = "one with a hash tag such as '{emq}' for a Redis cluster, where a queue's keys must share a slot"
+        raise SettingError("prefix", "argument", prefix, allowed)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "backslashreplace")
+
+
+def _joined(queue_name: str, replies: list[Any]) -> StalledCheck:
+    failed_jobs = tuple(
+        FailedJob(id_to_text(job_id), _text(reason), int(stalls), _text(worker), _text(name), data)
+        for reply in replies
+        for job_id, reason, stalls, worker, name, data in reply[6]
+    )
+    oddities = (
+        (id_to_text(job_id), _text(oddity))
+        for reply in replies
+        for job_id, oddity in zip(reply[7][::2], reply[7][1::2], strict=True)
+    )
+    throttled_for = max(reply[2] for reply in replies)
+    return StalledCheck(
+        queue_name,
+        recovered=sum(reply[0] for reply in replies),
+        failed=sum(reply[1] for reply in replies),
+        recovered_ids=tuple(id_to_text(job_id) for reply in replies for job_id in reply[5]),
+        failed_ids=tuple(job.job_id for job in failed_jobs),
+        marked=sum(reply[3] for reply in replies),
+        dropped=sum(reply[4] for reply in replies),
+        skipped=throttled_for >= 0,
+        throttled_for=max(throttled_for, 0),
+        failed_jobs=failed_jobs,
+        oddities=tuple(oddities),
+    )
+
+
+def _active_job(row: list[Any]) -> ActiveJob:
+    job_id, name, worker, ttl, marked, stalls, attempts, verdict, later = row
+    return ActiveJob(
+        job_id=id_to_text(job_id),
+        name=_text(name),
+        worker=_text(worker),
+        lock_ttl=None if ttl == -2 else ttl,
+        marked=bool(marked),
+        stalls=int(stalls),
+        attempts=int(attempts),
+        verdict=_text(verdict),
+        verdict_once_marked=_text(later),
+    )

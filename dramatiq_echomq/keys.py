@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+DEFAULT_PREFIX = "emq"
+
+
+def id_to_bytes(job_id: str | bytes) -> bytes:
+    """Turn a job id into the bytes that Redis holds."""
+    return job_id if isinstance(job_id, bytes) else job_id.encode("utf-8", "surrogateescape")
+
+
+def id_to_text(job_id: bytes) -> str:
+    """Turn the bytes of a job id into text that :func:`id_to_bytes` turns back,
+    whatever the bytes are.
+    """
+    return job_id.decode("utf-8", "surrogateescape")
+
+
+class QueueKeys:
+    """Every key of one queue.  This is the only place that spells a key.
+
+    Parameters:
+      queue_name(str): The queue.  The name of one of Dramatiq's delay queues
+        (``….DQ``) or dead letter queues (``….XQ``) stands for its queue.
+      prefix(str): What all keys of all queues begin with.
+    """
+
+    def __init__(self, queue_name: str, prefix: str = DEFAULT_PREFIX) -> None:
+        if not isinstance(queue_name, str) or not queue_name:
+            raise ValueError(f"the queue name is {queue_name!r}, but it must be a text that is not empty")
+
+        self.queue_name = queue_name[:-3] if queue_name.endswith((".DQ", ".XQ")) else queue_name
+        self.base = f"{prefix}:{self.queue_name}:"
+        self.wait = self.base + "wait"
+        self.paused = self.base + "paused"
+        self.active = self.base + "active"
+        self.delayed = self.base + "delayed"
+        self.prioritized = self.base + "prioritized"
+        self.priority_counter = self.base + "pc"
+        self.completed = self.base + "completed"
+        self.failed = self.base + "failed"
+        self.stalled = self.base + "stalled"
+        self.stalled_check = self.base + "stalled-check"
+        self.meta = self.base + "meta"
+        self.marker = self.base + "marker"
+        self.events = self.base + "events"
+        self.id = self.base + "id"
+
+    def job(self, job_id: str | bytes) -> bytes:
+        """The key of a job's hash."""
+        return self.base.encode() + id_to_bytes(job_id)
+
+    def lock(self, job_id: str | bytes) -> bytes:
+        """The key of a job's lock."""
+        return self.job(job_id) + b":lock"
+
+    def sweep_record(self, sweep_id: str) -> str:
+        """The key under which a check keeps its last reply, in case it gets lost."""
+        return f"{self.stalled_check}:{sweep_id}"

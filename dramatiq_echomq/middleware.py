@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import redis
+from dramatiq import Broker, Middleware, Worker
+from dramatiq.common import q_name
+from dramatiq.logging import get_logger
+
+from .checker import require_client, require_hash_tag
+from .errors import SettingError
+from .recovery import Recovery
+from .settings import Settings
+from .sweeper import Sweeper
+
+#: How many seconds a worker that shuts down waits for a check under way.
+STOP_TIMEOUT = 5.0
+
+#: The socket timeouts, in seconds, of a client that is made from a URL.
+SOCKET_TIMEOUT = 10.0
+
+
+class StalledCheckerMiddleware(Middleware):
+    """Middleware that brings back the jobs of dead workers.  Each worker
+    process runs one thread that checks the worker's queues under
+    ``emq:<queue>``; however many workers there are, a queue is checked once
+    per interval.
+
+    Example:
+
+      >>> from dramatiq_echomq import StalledCheckerMiddleware
+      >>> broker.add_middleware(StalledCheckerMiddleware(url="redis://localhost:6379/0"))
+
+    What a setting is when it is not given here: see :class:`.Settings`.
+
+    Parameters:
+      client(redis.Redis): The client to use.  Without one and without a URL,
+        it is the broker's own.
+      url(str): The Redis to connect to, instead of a client.
+      prefix(str): What the keys of all queues begin with.  Defaults to
+        ``emq``, or to the prefix of an EchoMQBroker.
+      stalled_interval(int): The ms between two checks of a queue.  A stalled
+        job comes back at the second check that finds it so.  Defaults to
+        30 seconds.
+      max_stalled_count(int): How often a job may stall and come back before
+        it is failed.  Defaults to 1.
+      queues(Iterable[str]): The queues to check.  Defaults to all that the
+        worker consumes.
+      batch_size(int): How many ids one script call looks at.  Defaults to 1,000.
+      report_only(bool): Only log and signal what checks would do.  Every
+        worker process reports for itself.  Defaults to False.
+
+    Raises:
+      SettingError: When one of these cannot be used.  It is a ValueError.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: Any = None,
+        url: str | None = None,
+        prefix: str | None = None,
+        stalled_interval: int | None = None,
+        max_stalled_count: int | None = None,
+        queues: Iterable[str] | None = None,
+        batch_size: int | None = None,
+        report_only: bool | None = None,
+    ) -> None:
+        self.logger = get_logger(__name__, type(self))
+        self.settings = Settings.load(
+            prefix=prefix,
+            stalled_interval=stalled_interval,
+            max_stalled_count=max_stalled_count,
+            batch_size=batch_size,
+            report_only=report_only,
+        )
+        self.queues = None if queues is None else queue_names_from(queues)
+        self.client = client_from(client, url)
+        if self.client is not None:
+            require_client(self.client)
+            require_hash_tag(self.client, self.settings.prefix)
+        self.sweeper: Sweeper | None = None
+
+    def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        self._stop_sweeper()
+        client = self.client or redis_client_of(broker)
+        if client is None:
+            self.logger.error(
+                "Stalled jobs are not recovered: %s has no Redis client. "
+                "Give StalledCheckerMiddleware a url or a client.",
+                type(broker).__name__,
+            )
+            return
+        recovery = Recovery(broker, worker, client=client, settings=self.settings, queues=self.queues)
+        self.logger.info(recovery.announcement())
+        self.sweeper = recovery.sweeper()
+        self.sweeper.start()
+
+    def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
+        self._stop_sweeper()
+
+    def _stop_sweeper(self) -> None:
+        if self.sweeper is not None:
+            self.sweeper.stop(STOP_TIMEOUT)
+            self.sweeper = None
+
+
+def redis_client_of(broker: Broker) -> Any:
+    """The broker's own Redis client, or None when it has none."""
+    client = getattr(broker, "client", None)
+    try:
+        require_client(client)
+    except SettingError:
+        return None
+    return client
+
+
+def client_from(client: Any, url: str | None) -> Any:
+    """The client that was given or that a URL stands for, or None.
+
+    Raises:
+      SettingError: When there are both, or the URL is none.  A password in
+        the URL is not shown.
+    """
+    if client is not None and url is not None:
+        raise SettingError("client", "keyword argument", type(client).__name__, "left out when there is a url")
+    if url is None:
+        return client
+    try:
+        return redis.Redis.from_url(url, socket_timeout=SOCKET_TIMEOUT, socket_connect_timeout=SOCKET_TIMEOUT)
+    except (ValueError, TypeError, AttributeError):
+        allowed = "a Redis URL such as redis://localhost:6379/0"
+        raise SettingError("url", "keyword argument", "(not shown, it may hold a password)", allowed) from None
+
+
+def queue_names_from(queues: Iterable[str]) -> tuple[str, ...]:
+    """The names of queues that were given.
+
+    Raises:
+      SettingError: When these are not queue names.
+    """
+    names = () if isinstance(queues, str) else tuple(queues)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise SettingError("queues", "keyword argument", queues, "a list of queue names")
+    return tuple(dict.fromkeys(q_name(name) for name in names))

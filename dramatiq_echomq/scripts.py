@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import redis
+
+from .errors import QueueRefused
+
+#: What the scripts put before the errors that they return themselves.
+REFUSAL = "ECHOMQ "
+
+#: ``--- include name``, with or without the included text and ``--- end name`` below it.
+_INCLUDE = re.compile(r"^--- include (\w+)\n(?:.*?^--- end \1\n)?", re.MULTILINE | re.DOTALL)
+
+
+def expand(text: str) -> str:
+    """Put the files of ``lua/includes/`` where a script names them."""
+
+    def included(match: re.Match[str]) -> str:
+        name = match.group(1)
+        body = (files("dramatiq_echomq.lua") / "includes" / f"{name}.lua").read_text("utf-8")
+        return f"--- include {name}\n{body}--- end {name}\n"
+
+    return _INCLUDE.sub(included, text)
+
+
+class Script:
+    """A Lua script that runs on the server.
+
+    Parameters:
+      file_name(str): The file in ``lua/``.  The number before ``.lua`` says
+        how many keys the script takes.
+      text(str): The script.
+    """
+
+    def __init__(self, file_name: str, text: str) -> None:
+        self.file_name = file_name
+        self.number_of_keys = int(file_name.removesuffix(".lua").rpartition("-")[2])
+        self.text = text
+        self.sha = hashlib.sha1(text.encode()).hexdigest()
+
+    def __call__(self, client: Any, keys: Sequence[Any], args: Sequence[Any]) -> Any:
+        """Run the script and return its reply with all texts as bytes, whatever
+        the client's ``decode_responses`` is: ids need not be text.
+
+        Raises:
+          QueueRefused: When the script found the queue unfit.
+        """
+        if len(keys) != self.number_of_keys:
+            raise TypeError(f"{self.file_name} takes {self.number_of_keys} keys, not {len(keys)}")
+        try:
+            try:
+                return self._execute(client, "EVALSHA", self.sha, keys, args)
+            except redis.exceptions.NoScriptError:
+                return self._execute(client, "EVAL", self.text, keys, args)
+        except redis.ResponseError as error:
+            if str(error).startswith(REFUSAL):
+                raise QueueRefused(str(error).removeprefix(REFUSAL)) from None
+            raise
+
+    def _execute(self, client: Any, command: str, script: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:
+        return client.execute_command(command, script, self.number_of_keys, *keys, *args, NEVER_DECODE=True)
+
+
+@cache
+def load(file_name: str) -> Script:
+    """Load a script of ``lua/``, once.
+
+    Parameters:
+      file_name(str): Say ``moveStalledJobsToWait-8.lua``.
+    """
+    return Script(file_name, expand((files("dramatiq_echomq.lua") / file_name).read_text("utf-8")))

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .errors import SettingError, require_prefix, require_whole_number
+
+ENVIRONMENT_PREFIX = "DRAMATIQ_ECHOMQ_"
+DJANGO_SETTING = "DRAMATIQ_ECHOMQ"
+
+_SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def _whole_number(default: int, *, minimum: int) -> Any:
+    def check(name: str, value: Any, source: str) -> int:
+        return require_whole_number(name, value, minimum=minimum, source=source)
+
+    return _setting(default, check, _number_or_text)
+
+
+def _number_or_text(written: str) -> int | str:
+    try:
+        return int(written)
+    except ValueError:
+        return written
+
+
+def _switch(default: bool) -> Any:
+    def check(name: str, value: Any, source: str) -> bool:
+        if not isinstance(value, bool):
+            raise SettingError(name, source, value, "True or False (in the environment 1 or 0)")
+        return value
+
+    return _setting(default, check, lambda written: _SWITCH.get(written.strip().lower(), written))
+
+
+def _prefix(default: str) -> Any:
+    def check(name: str, value: Any, source: str) -> str:
+        return require_prefix(value, source=source)
+
+    return _setting(default, check, str)
+
+
+def _setting(default: Any, check: Callable[[str, Any, str], Any], parse: Callable[[str], Any]) -> Any:
+    return dataclasses.field(default=default, metadata={"check": check, "parse": parse})
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What can be set.  Each setting is looked up as a keyword argument, then
+    in the environment (``DRAMATIQ_ECHOMQ_STALLED_INTERVAL``), then in Django's
+    ``DRAMATIQ_ECHOMQ`` dictionary (``STALLED_INTERVAL``), then here.
+
+    Parameters:
+      prefix(str): What the keys of all queues begin with.
+      stalled_interval(int): The ms between two checks of a queue.
+      max_stalled_count(int): How often a job may stall and come back.
+      batch_size(int): How many ids one script call looks at.
+      report_only(bool): Whether checks only say what they would do.
+      lock_duration(int): The ms after which a lock ends that is not renewed.
+    """
+
+    prefix: str = _prefix("emq")
+    stalled_interval: int = _whole_number(30_000, minimum=1)
+    max_stalled_count: int = _whole_number(1, minimum=0)
+    batch_size: int = _whole_number(1_000, minimum=1)
+    report_only: bool = _switch(False)
+    lock_duration: int = _whole_number(30_000, minimum=1)
+
+    @classmethod
+    def load(cls, **keywords: Any) -> Settings:
+        """Look up every setting.
+
+        Parameters:
+          **keywords: Settings by name; those that are None are looked up
+            elsewhere.
+
+        Raises:
+          SettingError: For the first value that cannot be used, with where
+            it came from.
+        """
+        fields = {field.name: field.metadata for field in dataclasses.fields(cls)}
+        django = _django_settings({name.upper() for name in fields})
+        values = {}
+        for name, field in fields.items():
+            variable = ENVIRONMENT_PREFIX + name.upper()
+            if keywords.get(name) is not None:
+                values[name] = field["check"](name, keywords[name], "keyword argument")
+            elif variable in os.environ:
+                value = field["parse"](os.environ[variable])
+                values[name] = field["check"](name, value, f"environment variable {variable}")
+            elif name.upper() in django:
+                source = f"Django setting {DJANGO_SETTING}[{name.upper()!r}]"
+                values[name] = field["check"](name, django[name.upper()], source)
+        return cls(**values)
+
+
+def _django_settings(known: set[str]) -> Mapping[str, Any]:
+    """Django's dictionary of settings, empty where Django is not in use."""
+    django_conf = sys.modules.get("django.conf")
+    if django_conf is None:
+        return {}
+    settings = django_conf.settings
+    if not settings.configured and not os.environ.get("DJANGO_SETTINGS_MODULE"):
+        return {}
+    found = getattr(settings, DJANGO_SETTING, {})
+    if not isinstance(found, Mapping):
+        raise SettingError(DJANGO_SETTING, "Django setting", found, "a dictionary")
+    for name in found:
+        if name not in known:
+            raise SettingError(DJANGO_SETTING, "Django setting", name, f"a dictionary of {', '.join(sorted(known))}")
+    return found

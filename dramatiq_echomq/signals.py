@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dramatiq import Broker, Middleware
+
+
+class StalledSignals(Middleware):
+    """Base class for middleware that wants to know what the checks of
+    stalled jobs did.  The hooks are called on the checker's thread.
+    """
+
+    def after_stalled_check(self, broker: Broker, queue_name: str, *, recovered: int, failed: int) -> None:
+        """Called after each check of a queue, also when it found nothing.
+
+        Parameters:
+          broker(Broker)
+          queue_name(str)
+          recovered(int): How many jobs went back to wait.
+          failed(int): How many jobs had stalled too often and were failed.
+        """
+
+    def after_stalled_recovered(self, broker: Broker, queue_name: str, job_ids: Sequence[str]) -> None:
+        """Called after a check that brought jobs back to wait.
+
+        Parameters:
+          broker(Broker)
+          queue_name(str)
+          job_ids(Sequence[str]): The jobs, the oldest first.
+        """
+
+    def after_stalled_failed(self, broker: Broker, queue_name: str, job_ids: Sequence[str]) -> None:
+        """Called after a check that failed jobs for good.
+
+        Parameters:
+          broker(Broker)
+          queue_name(str)
+          job_ids(Sequence[str]): The jobs, the oldest first.
+        """
+
+
+def send_signal(broker: Broker, signal: str, *args: Any, **kwargs: Any) -> None:
+    """Call a hook of every middleware that has it, the last added first.
+
+    Dramatiq's own ``emit_after`` logs a CRITICAL for each middleware without
+    the hook, so it is no way to send a signal that Dramatiq does not know.
+
+    Parameters:
+      broker(Broker)
+      signal(str): The name of the hook, say ``after_stalled_check``.
+    """
+    for middleware in reversed(broker.middleware):
+        hook = getattr(middleware, signal, None)
+        if hook is None:
+            continue
+        try:
+            hook(broker, *args, **kwargs)
+        except Exception:
+            broker.logger.critical("Unexpected failure in %s of %r.", signal, middleware, exc_info=True)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+
+class Sweeper(threading.Thread):
+    """The thread that visits each queue once per interval.
+
+    Parameters:
+      interval(int): The ms between two visits of a queue.  The first one is
+        an interval after the queue was seen first.
+      queue_names(Callable): Tells which queues there are; asked before each round.
+      visit(Callable): Checks one queue.  Returns the ms after which to come
+        back, or None for the interval.  It must not raise.
+      prepare(Callable): Called once on the thread before anything else.
+    """
+
+    def __init__(
+        self,
+        *,
+        interval: int,
+        queue_names: Callable[[], Iterable[str]],
+        visit: Callable[[str], int | None],
+        prepare: Callable[[], None],
+    ) -> None:
+        super().__init__(name="dramatiq-echomq-sweeper", daemon=True)
+        self.interval = interval
+        self.queue_names = queue_names
+        self.visit = visit
+        self.prepare = prepare
+        self.stopping = threading.Event()
+        self._due: dict[str, float] = {}
+
+    def run(self) -> None:
+        self.prepare()
+        self._update_queues()
+        while not self.stopping.wait(self._seconds_to_wait()):
+            self.run_once()
+
+    def run_once(self) -> None:
+        """Visit the queues that are due."""
+        self._update_queues()
+        for queue_name, due in list(self._due.items()):
+            if due <= time.monotonic() and not self.stopping.is_set():
+                wait = self.visit(queue_name)
+                self._due[queue_name] = time.monotonic() + wait / 1000 if wait else due + self.interval / 1000
+
+    def stop(self, timeout: float) -> None:
+        """End the thread.
+
+        Parameters:
+          timeout(float): How many seconds to wait for a visit under way.
+        """
+        self.stopping.set()
+        self.join(timeout)
+
+    def _update_queues(self) -> None:
+        first_due = time.monotonic() + self.interval / 1000
+        self._due = {queue_name: self._due.get(queue_name, first_due) for queue_name in self.queue_names()}
+
+    def _seconds_to_wait(self) -> float:
+        now = time.monotonic()
+        next_due = min(self._due.values(), default=now + self.interval / 1000)
+        return max(0.0, min(next_due - now, self.interval / 1000))

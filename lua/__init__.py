@@ -1,0 +1,1 @@
+"""The Lua scripts of ``dramatiq_echomq``, shipped as package data."""

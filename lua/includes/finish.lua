@@ -1,0 +1,61 @@
+-- The most finished jobs that one more finished job removes.
+local PRUNED_AT_ONCE = 1000
+
+-- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
+-- have `count` and `age` (seconds), empty for all.
+local function kept(value)
+  if value == true then
+    return { count = 0 }
+  elseif type(value) == "table" then
+    return { count = number(value.count), age = number(value.age) }
+  end
+  return { count = number(value) }
+end
+
+local function remove_job(queue, id)
+  local key = queue.prefix .. id
+  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
+    key .. ":unsuccessful")
+end
+
+-- Removes what a finished set holds beyond `keep`.
+local function prune(queue, finished, keep, timestamp)
+  local surplus = {}
+  if keep.age then
+    surplus = redis.call("ZRANGEBYSCORE", finished, "-inf", digits(timestamp - keep.age * 1000),
+      "LIMIT", 0, PRUNED_AT_ONCE)
+  end
+  for _, id in ipairs(surplus) do
+    remove_job(queue, id)
+    redis.call("ZREM", finished, id)
+  end
+  if keep.count and keep.count >= 0 then
+    local excess = math.min(redis.call("ZCARD", finished) - math.floor(keep.count), PRUNED_AT_ONCE)
+    for _, id in ipairs(excess > 0 and redis.call("ZRANGE", finished, 0, excess - 1) or {}) do
+      remove_job(queue, id)
+      redis.call("ZREM", finished, id)
+    end
+  end
+end
+
+-- Puts a job among the finished ones, or removes it when none are kept.
+local function retain(queue, finished, id, keep, timestamp)
+  if keep.count == 0 then
+    redis.call("ZREM", finished, id)
+    remove_job(queue, id)
+  else
+    redis.call("ZADD", finished, timestamp, id)
+    prune(queue, finished, keep, tonumber(timestamp))
+  end
+end
+
+-- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+local function release_deduplication(queue, deduplication_id, id)
+  if not deduplication_id then
+    return
+  end
+  local key = queue.prefix .. "de:" .. deduplication_id
+  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+    redis.call("DEL", key)
+  end
+end

@@ -1,0 +1,80 @@
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  local queue = { prefix = prefix }
+  for _, name in ipairs({
+    "wait", "paused", "active", "delayed", "prioritized", "pc", "completed", "failed", "stalled", "meta", "marker",
+    "events", "waiting-children", "repeat",
+  }) do
+    queue[name] = prefix .. name
+  end
+  return queue
+end
+
+-- What is wrong with a queue's keys, or nil.
+local function unfit(queue, ...)
+  return mistyped({
+    { queue.wait, "list" }, { queue.paused, "list" }, { queue.active, "list" }, { queue.delayed, "zset" },
+    { queue.prioritized, "zset" }, { queue.pc, "string" }, { queue.completed, "zset" }, { queue.failed, "zset" },
+    { queue.stalled, "set" }, { queue.meta, "hash" }, { queue.marker, "zset" }, { queue.events, "stream" },
+    { queue["waiting-children"], "zset" }, { queue["repeat"], "zset" }, ...,
+  })
+end
+
+-- Reads what the queue's meta says, once for a script.
+local function read_meta(queue)
+  local meta = redis.call("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version")
+  queue.is_paused = meta[1] and true or false
+  queue.concurrency = number(meta[2])
+  queue.max_events = counter(meta[3] or "10000")
+  queue.version = meta[4] or ""
+end
+
+-- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- prefix. Further arguments are pairs of a key and its type.
+local function refusal(queue, ...)
+  local fault = unfit(queue, ...)
+  if fault then
+    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+  end
+  read_meta(queue)
+  if queue.version:sub(1, 8) == "echomq:2" then
+    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+  end
+  return nil
+end
+
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
+end
+
+-- Wakes an idle worker, unless none may take a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+local function trim_events(queue)
+  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+end
+
+local function emit(queue, event, id, ...)
+  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Jobs of one priority are taken in the order in which they came.
+local function priority_score(queue, priority)
+  local count = counter(redis.call("GET", queue.pc)) + 1
+  redis.call("SET", queue.pc, digits(count))
+  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+end
+
+-- Makes a job available. LPUSH joins the back of the line, RPUSH jumps to its front.
+local function make_available(queue, id, priority, push)
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+  else
+    redis.call(push, queue.is_paused and queue.paused or queue.wait, id)
+  end
+end

@@ -1,0 +1,686 @@
+--[[
+Finds the jobs of dead workers in a queue: marks them, and brings back or fails those that
+an earlier check has marked. See "Stalled recovery" in the EchoMQ protocol.
+
+KEYS  1 stalled  2 wait  3 active  4 failed  5 stalled-check  6 meta  7 paused  8 marker
+ARGV  1 key prefix of the queue, with or without its last colon
+      2 max_stalled_count: how many stalls a job survives; `maxStalledCount` of its opts goes first
+      3 timestamp in ms
+
+With these three it does one whole check, at once and unthrottled. The rest is optional:
+
+      4 interval in ms: skip the check when another sweeper made one less than that ago
+      5 id of the sweep, "<sweeper>/<number>": makes a call that is sent twice count once,
+        and ties the calls of a sweep together
+      6 how many ids to look at in this call; the reply says where the next one goes on
+      7 number of this call in its sweep, from 0
+      8 and 9 where the last call stopped: its offset and its anchor
+      10 "report": write nothing and say what a check would do
+
+Returns a list:
+      1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
+      4 marked  5 dropped  6 ids recovered
+      7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
+      8 oddities: id and what is odd about it
+      9 offset of the next call, or -1 after the last one  10 anchor of the next call
+      11 in a report, for each id: id, name, worker, TTL of the lock in ms (-2 without), marked,
+         stalls, attempts, verdict, and the verdict once it is marked
+
+Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
+that is stalled. Stalled ids become tombstones that one LREM takes away, since an LREM for
+each of them would make the check quadratic.
+
+The marks of earlier checks are set aside while a sweep runs: that tells them from its own
+marks, and those left over at the end name ids that are no longer in `active`.
+--]]
+--- include values
+-- A counter as a job's hash holds it; what is no whole number counts as 0.
+local function counter(value)
+  if type(value) == "string" and value:match("^%-?%d+$") then
+    return tonumber(value)
+  end
+  return 0
+end
+
+-- A whole number as text, however large it is.
+local function digits(number)
+  return string.format("%.0f", number)
+end
+
+-- A number out of JSON, as number or as digits; nil for all else.
+local function number(value)
+  if type(value) ~= "number" and type(value) ~= "string" then
+    return nil
+  end
+  value = tonumber(value)
+  if value and value == value and math.abs(value) < 2 ^ 53 then
+    return value
+  end
+  return nil
+end
+
+-- The table of a JSON object. A field that is absent is an empty one; for text that is
+-- no JSON object the second value is false.
+local function object(text)
+  if not text or text == "" then
+    return {}, true
+  end
+  local decoded, value = pcall(cjson.decode, text)
+  if decoded and type(value) == "table" and value[1] == nil then
+    return value, true
+  end
+  return {}, false
+end
+
+-- The reply of a command, or nil when the command failed.
+local function attempt(...)
+  local reply = redis.pcall(...)
+  if type(reply) == "table" and reply.err then
+    return nil
+  end
+  return reply
+end
+
+-- The first of the keys that holds something else than it should, as text for an error.
+local function mistyped(types)
+  for _, entry in ipairs(types) do
+    local found = redis.call("TYPE", entry[1]).ok
+    if found ~= "none" and found ~= entry[2] then
+      return string.format("%s is a %s and should be a %s", entry[1], found, entry[2])
+    end
+  end
+  return nil
+end
+--- end values
+--- include queue
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  local queue = { prefix = prefix }
+  for _, name in ipairs({
+    "wait", "paused", "active", "delayed", "prioritized", "pc", "completed", "failed", "stalled", "meta", "marker",
+    "events", "waiting-children", "repeat",
+  }) do
+    queue[name] = prefix .. name
+  end
+  return queue
+end
+
+-- What is wrong with a queue's keys, or nil.
+local function unfit(queue, ...)
+  return mistyped({
+    { queue.wait, "list" }, { queue.paused, "list" }, { queue.active, "list" }, { queue.delayed, "zset" },
+    { queue.prioritized, "zset" }, { queue.pc, "string" }, { queue.completed, "zset" }, { queue.failed, "zset" },
+    { queue.stalled, "set" }, { queue.meta, "hash" }, { queue.marker, "zset" }, { queue.events, "stream" },
+    { queue["waiting-children"], "zset" }, { queue["repeat"], "zset" }, ...,
+  })
+end
+
+-- Reads what the queue's meta says, once for a script.
+local function read_meta(queue)
+  local meta = redis.call("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version")
+  queue.is_paused = meta[1] and true or false
+  queue.concurrency = number(meta[2])
+  queue.max_events = counter(meta[3] or "10000")
+  queue.version = meta[4] or ""
+end
+
+-- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- prefix. Further arguments are pairs of a key and its type.
+local function refusal(queue, ...)
+  local fault = unfit(queue, ...)
+  if fault then
+    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+  end
+  read_meta(queue)
+  if queue.version:sub(1, 8) == "echomq:2" then
+    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+  end
+  return nil
+end
+
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
+end
+
+-- Wakes an idle worker, unless none may take a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+local function trim_events(queue)
+  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+end
+
+local function emit(queue, event, id, ...)
+  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Jobs of one priority are taken in the order in which they came.
+local function priority_score(queue, priority)
+  local count = counter(redis.call("GET", queue.pc)) + 1
+  redis.call("SET", queue.pc, digits(count))
+  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+end
+
+-- Makes a job available. LPUSH joins the back of the line, RPUSH jumps to its front.
+local function make_available(queue, id, priority, push)
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+  else
+    redis.call(push, queue.is_paused and queue.paused or queue.wait, id)
+  end
+end
+--- end queue
+--- include finish
+-- The most finished jobs that one more finished job removes.
+local PRUNED_AT_ONCE = 1000
+
+-- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
+-- have `count` and `age` (seconds), empty for all.
+local function kept(value)
+  if value == true then
+    return { count = 0 }
+  elseif type(value) == "table" then
+    return { count = number(value.count), age = number(value.age) }
+  end
+  return { count = number(value) }
+end
+
+local function remove_job(queue, id)
+  local key = queue.prefix .. id
+  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
+    key .. ":unsuccessful")
+end
+
+-- Removes what a finished set holds beyond `keep`.
+local function prune(queue, finished, keep, timestamp)
+  local surplus = {}
+  if keep.age then
+    surplus = redis.call("ZRANGEBYSCORE", finished, "-inf", digits(timestamp - keep.age * 1000),
+      "LIMIT", 0, PRUNED_AT_ONCE)
+  end
+  for _, id in ipairs(surplus) do
+    remove_job(queue, id)
+    redis.call("ZREM", finished, id)
+  end
+  if keep.count and keep.count >= 0 then
+    local excess = math.min(redis.call("ZCARD", finished) - math.floor(keep.count), PRUNED_AT_ONCE)
+    for _, id in ipairs(excess > 0 and redis.call("ZRANGE", finished, 0, excess - 1) or {}) do
+      remove_job(queue, id)
+      redis.call("ZREM", finished, id)
+    end
+  end
+end
+
+-- Puts a job among the finished ones, or removes it when none are kept.
+local function retain(queue, finished, id, keep, timestamp)
+  if keep.count == 0 then
+    redis.call("ZREM", finished, id)
+    remove_job(queue, id)
+  else
+    redis.call("ZADD", finished, timestamp, id)
+    prune(queue, finished, keep, tonumber(timestamp))
+  end
+end
+
+-- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+local function release_deduplication(queue, deduplication_id, id)
+  if not deduplication_id then
+    return
+  end
+  local key = queue.prefix .. "de:" .. deduplication_id
+  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+    redis.call("DEL", key)
+  end
+end
+--- end finish
+--- include parents
+-- Where a job's flow parent lives, or nil for a job without one: its key, id and queue.
+local function parent_of(job)
+  local data = job.parent
+  local key, id, base = job.parent_key, data.id, data.queueKey
+  if type(id) == "number" then
+    id = digits(id)
+  end
+  if type(id) == "string" and type(base) == "string" then
+    key = key or (base .. ":" .. id)
+  elseif key then
+    base, id = key:match("^(.*):(.-)$")
+  end
+  if not key or not base then
+    return nil
+  end
+  return { key = key, id = id, queue = queue_at(base .. ":") }
+end
+
+-- What is wrong with the keys of a parent, or nil.
+local function unfit_parent(parent)
+  return unfit(parent.queue) or mistyped({
+    { parent.key, "hash" }, { parent.key .. ":dependencies", "set" }, { parent.key .. ":processed", "hash" },
+    { parent.key .. ":failed", "hash" }, { parent.key .. ":unsuccessful", "zset" },
+  })
+end
+
+-- Moves a parent out of the set in which it waits to the front of its line; a delay of
+-- its own comes first.
+local function release_parent(parent, from, timestamp)
+  local queue = parent.queue
+  if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
+    return
+  end
+  read_meta(queue)
+  local attributes = redis.call("HMGET", parent.key, "priority", "delay")
+  local delay = number(attributes[2]) or 0
+  if delay > 0 then
+    local due = tonumber(timestamp) + delay
+    redis.call("ZADD", queue.delayed, digits(due * 4096), parent.id)
+    emit(queue, "delayed", parent.id, "delay", digits(due))
+    local next_due = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+    redis.call("ZADD", queue.marker, digits(math.floor(tonumber(next_due) / 4096)), "1")
+  else
+    make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
+    wake(queue)
+    emit(queue, "waiting", parent.id, "prev", "waiting-children")
+  end
+end
+
+local function fail_parent(parent, child_key, timestamp)
+  local queue = parent.queue
+  redis.call("ZADD", parent.key .. ":unsuccessful", timestamp, child_key)
+  if redis.call("EXISTS", parent.key) == 0 then
+    return
+  end
+  local from = redis.call("ZSCORE", queue["waiting-children"], parent.id) and queue["waiting-children"]
+    or redis.call("ZSCORE", queue.delayed, parent.id) and queue.delayed
+  if from then
+    redis.call("HSET", parent.key, "defa", "child " .. child_key .. " failed", "delay", 0)
+    release_parent(parent, from, timestamp)
+  end
+end
+
+-- Tells the parent of a failed child, as the first of these flags says: fpof fails the
+-- parent, cpof lets it go on at once, idof and rdof no longer wait for the child. Returns
+-- what is wrong with the parent, if anything is.
+local function tell_parent_of_failure(job, child_key, reason, timestamp)
+  local parent = parent_of(job)
+  if not parent then
+    return nil
+  end
+  local fault = unfit_parent(parent)
+  if fault then
+    return "its parent was not told: " .. fault
+  end
+  local flag
+  for _, flags in ipairs({ job.parent, job.opts }) do
+    for _, name in ipairs({ "fpof", "cpof", "idof", "rdof" }) do
+      flag = flag or (flags[name] and flags[name] ~= cjson.null and name)
+    end
+  end
+  local dependencies = parent.key .. ":dependencies"
+  if not flag or redis.call("SREM", dependencies, child_key) == 0 then
+    return nil
+  end
+  if flag == "fpof" then
+    fail_parent(parent, child_key, timestamp)
+    return nil
+  end
+  if flag ~= "rdof" then
+    redis.call("HSET", parent.key .. ":failed", child_key, reason)
+  end
+  if flag == "cpof" or redis.call("SCARD", dependencies) == 0 then
+    release_parent(parent, parent.queue["waiting-children"], timestamp)
+  end
+  return nil
+end
+--- end parents
+local CHUNK = 1000 -- ids looked at together; Lua unpacks no more than 8,000
+local KEPT_FOR = 600000 -- ms that the state of a sweep outlives a dead sweeper
+local RETAKE_EARLY = 1000 -- most ms by which a sweeper may come early to its own throttle
+local STALL_LIMIT = "job stalled more than allowable limit"
+local NO_ATTEMPTS = "job stalled with no attempts left"
+
+local prefix = ARGV[1]:sub(-1) == ":" and ARGV[1] or ARGV[1] .. ":"
+local max_stalled_count = number(ARGV[2])
+local timestamp = ARGV[3]
+local interval = number(ARGV[4])
+local sweep = ARGV[5] or ""
+local limit = number(ARGV[6]) or math.huge
+local step = number(ARGV[7]) or 0
+local offset = number(ARGV[8]) or 0
+local anchor = ARGV[9] or ""
+local report = ARGV[10] == "report"
+
+local queue = queue_at(prefix)
+queue.stalled, queue.wait, queue.active, queue.failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+queue.meta, queue.paused, queue.marker = KEYS[6], KEYS[7], KEYS[8]
+local throttle = KEYS[5]
+local record = throttle .. ":" .. sweep
+local marks = report and queue.stalled or record .. ":marks"
+local done = record .. ":done"
+local tombstone = "\0tombstone of " .. record
+
+local reserved = {} -- keys of the queue that an odd id could name
+for _, key in pairs(queue) do
+  reserved[key] = true
+end
+
+local counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 }
+local recovered_ids, failed_jobs, oddities, verdicts = {}, {}, {}, {}
+local handled = {} -- ids recovered or failed in this call: their other copies just leave active
+
+local function note(id, oddity)
+  oddities[#oddities + 1] = id
+  oddities[#oddities + 1] = oddity
+end
+
+-- How long the check has to wait for another sweeper's, in ms, or nil when it may begin.
+local function throttled()
+  local holder = redis.call("GET", throttle)
+  if not holder then
+    redis.call("SET", throttle, sweep, "PX", interval)
+    return nil
+  end
+  local left = redis.call("PTTL", throttle)
+  if left == -1 then
+    redis.call("PEXPIRE", throttle, interval)
+    left = interval
+  end
+  if holder == sweep then
+    return nil
+  end
+  local sweeper = sweep:match("^(.*)/")
+  if sweeper and holder:match("^(.*)/") == sweeper and left <= math.min(RETAKE_EARLY, interval / 10) then
+    redis.call("SET", throttle, sweep, "PX", interval)
+    return nil
+  end
+  return math.max(left, 1)
+end
+
+-- Where the last call stopped, although jobs that it looked at may have gone since.
+local function resume()
+  if offset > 0 and redis.call("LINDEX", queue.active, -offset) ~= anchor then
+    local position = redis.call("LPOS", queue.active, anchor, "RANK", -1, "MAXLEN", offset)
+    offset = position and redis.call("LLEN", queue.active) - position or math.max(offset - CHUNK, 0)
+  end
+end
+
+local function set_marks_aside()
+  if step == 0 and redis.call("EXISTS", queue.stalled) == 1 and redis.call("EXISTS", marks) == 0 then
+    redis.call("RENAME", queue.stalled, marks)
+    redis.call("PEXPIRE", marks, KEPT_FOR)
+  end
+end
+
+-- The job with an id, or nil without a hash. `odd` says why a job cannot be judged.
+local function read_job(id)
+  local key = prefix .. id
+  if reserved[key] then
+    return { odd = "its id is the name of a key of the queue; it stays in active" }
+  end
+  local fields = attempt("HMGET", key, "name", "opts", "stc", "atm", "ats", "priority", "rjk", "deid", "parentKey",
+    "parent", "pb", "unbegun")
+  if not fields then
+    return { odd = key .. " is no hash; it stays in active" }
+  end
+  if not fields[1] and redis.call("EXISTS", key) == 0 then
+    return nil
+  end
+  local opts, opts_fine = object(fields[2])
+  local parent, parent_fine = object(fields[10])
+  if not opts_fine then
+    note(id, "its opts are no JSON object and count as empty")
+  end
+  if not parent_fine then
+    note(id, "its parent is no JSON object and counts as empty")
+  end
+  return {
+    key = key, name = fields[1] or "", opts = opts, stalls = counter(fields[3]), attempts = counter(fields[4]),
+    priority = number(fields[6]) or 0, scheduler = fields[7], deduplication_id = fields[8], parent_key = fields[9],
+    parent = parent, worker = fields[11] or "", unbegun = fields[12] and fields[12] == fields[5],
+  }
+end
+
+local function has_live_scheduler(job)
+  if not job.scheduler then
+    return false
+  end
+  return redis.call("EXISTS", prefix .. "repeat:" .. job.scheduler) == 1
+    or redis.call("ZSCORE", queue["repeat"], job.scheduler) and true
+end
+
+-- What becomes of a job that is found stalled a second time. A job that its worker had
+-- fetched and not begun did not kill it, and pays nothing.
+local function outcome(job)
+  if job.unbegun then
+    return "requeue"
+  end
+  local allowed = number(job.opts.maxStalledCount) or max_stalled_count
+  if job.stalls + 1 > allowed and not has_live_scheduler(job) then
+    return "fail", STALL_LIMIT
+  end
+  local attempts = number(job.opts.attempts) or number(job.opts.at) or 0
+  if attempts >= 1 and job.attempts + 1 >= attempts then
+    return "fail", NO_ATTEMPTS
+  end
+  return "requeue"
+end
+
+local function requeue(id, job)
+  if job.unbegun then
+    redis.call("HDEL", job.key, "unbegun")
+  else
+    redis.call("HSET", job.key, "stc", digits(job.stalls + 1), "atm", digits(job.attempts + 1))
+  end
+  make_available(queue, id, job.priority, "LPUSH")
+  emit(queue, "waiting", id, "prev", "active")
+  if not job.unbegun then
+    emit(queue, "stalled", id)
+  end
+  counts.recovered = counts.recovered + 1
+  recovered_ids[#recovered_ids + 1] = id
+  handled[id] = true
+end
+
+local function fail(id, job, reason)
+  redis.call("HSET", job.key, "stc", digits(job.stalls + 1), "atm", digits(job.attempts + 1),
+    "failedReason", reason, "finishedOn", timestamp)
+  redis.call("HDEL", job.key, "defa", "unbegun")
+  emit(queue, "stalled", id)
+  emit(queue, "failed", id, "prev", "active", "failedReason", reason)
+  release_deduplication(queue, job.deduplication_id, id)
+  local fault = tell_parent_of_failure(job, job.key, reason, timestamp)
+  if fault then
+    note(id, fault)
+  end
+  local keep = kept(job.opts.removeOnFail or job.opts.rof or job.opts.remove_on_fail)
+  local data = keep.count == 0 and redis.call("HGET", job.key, "data") or ""
+  retain(queue, queue.failed, id, keep, timestamp)
+  counts.failed = counts.failed + 1
+  handled[id] = true
+  failed_jobs[#failed_jobs + 1] = { id, reason, digits(job.stalls + 1), job.worker, job.name, data }
+end
+
+local function membership(command, key, ids)
+  if #ids == 0 or redis.call("EXISTS", key) == 0 then
+    return {}
+  end
+  return redis.call(command, key, unpack(ids))
+end
+
+-- The places of the ids without a lock, oldest first.
+local function lockless_places(ids)
+  local keys, places = {}, {}
+  for place, id in ipairs(ids) do
+    keys[place] = prefix .. id .. ":lock"
+  end
+  local locks = redis.call("MGET", unpack(keys))
+  for place = #ids, 1, -1 do
+    if not locks[place] and redis.call("EXISTS", keys[place]) == 0 then
+      places[#places + 1] = place
+    end
+  end
+  return places
+end
+
+-- Calls `use(place, id, verdict, job, marked, reason)` for each id without a lock.
+local function judge(ids, use)
+  local places, lockless = lockless_places(ids), {}
+  for at, place in ipairs(places) do
+    lockless[at] = ids[place]
+  end
+  local marked = membership("SMISMEMBER", marks, lockless)
+  local completed = membership("ZMSCORE", queue.completed, lockless)
+  local failed = membership("ZMSCORE", queue.failed, lockless)
+  local earlier = report and {} or membership("SMISMEMBER", done, lockless)
+  for at, place in ipairs(places) do
+    local id = lockless[at]
+    if handled[id] or earlier[at] == 1 then
+      use(place, id, "copy")
+    else
+      local job = read_job(id)
+      local verdict, reason
+      if job and job.odd then
+        verdict = "odd"
+      elseif not job or completed[at] or failed[at] then
+        verdict = "drop"
+      elseif marked[at] ~= 1 then
+        verdict = "mark"
+      else
+        verdict, reason = outcome(job)
+      end
+      use(place, id, verdict, job, marked[at] == 1, reason)
+    end
+  end
+end
+
+local function take_out_of_active(places, ids)
+  local gone = {}
+  for at, place in ipairs(places) do
+    gone[at] = ids[place]
+    redis.call("LSET", queue.active, -(offset + #ids - place + 1), tombstone)
+  end
+  redis.call("LREM", queue.active, -#places, tombstone)
+  redis.call("SREM", queue.stalled, unpack(gone))
+end
+
+-- Does to each id what its verdict says, and returns how many left `active`.
+local function act_on(ids)
+  local new_marks, leaving = {}, {}
+  judge(ids, function(place, id, verdict, job, _, reason)
+    if verdict == "odd" then
+      note(id, job.odd)
+      return
+    elseif verdict == "mark" then
+      new_marks[#new_marks + 1] = id
+      return
+    elseif verdict == "drop" then
+      counts.dropped = counts.dropped + 1
+    elseif verdict == "fail" then
+      fail(id, job, reason)
+    elseif verdict == "requeue" then
+      requeue(id, job)
+    end
+    leaving[#leaving + 1] = place
+  end)
+  if #leaving > 0 then
+    take_out_of_active(leaving, ids)
+  end
+  if #new_marks > 0 then
+    counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))
+  end
+  return #leaving
+end
+
+local function report_on(ids)
+  local found = {}
+  judge(ids, function(place, _, verdict, job, marked)
+    found[place] = { verdict = verdict, job = job, marked = marked }
+  end)
+  for place = #ids, 1, -1 do
+    local id = ids[place]
+    local this = found[place] or { verdict = "healthy", job = read_job(id) }
+    local job = this.job or {}
+    verdicts[#verdicts + 1] = {
+      id, job.name or "", job.worker or "", redis.call("PTTL", prefix .. id .. ":lock"),
+      (this.marked or redis.call("SISMEMBER", marks, id) == 1) and 1 or 0, digits(job.stalls or 0),
+      digits(job.attempts or 0), this.verdict, this.verdict == "mark" and outcome(job) or this.verdict,
+    }
+  end
+  return 0
+end
+
+-- Looks at the ids of this call; true when there are none beyond them.
+local function walk(look_at)
+  local left = limit
+  while left > 0 do
+    local size = math.min(left, CHUNK)
+    local ids = redis.call("LRANGE", queue.active, -(offset + size), -(offset + 1))
+    if #ids > 0 then
+      offset = offset + #ids - look_at(ids)
+    end
+    if #ids < size then
+      return true
+    end
+    left = left - size
+  end
+  return false
+end
+
+local function reply(waits, ended)
+  local next_offset = ended and -1 or offset
+  local next_anchor = next_offset > 0 and redis.call("LINDEX", queue.active, -offset) or ""
+  return {
+    counts.recovered, counts.failed, waits, counts.marked, counts.dropped, recovered_ids, failed_jobs, oddities,
+    next_offset, next_anchor, verdicts,
+  }
+end
+
+local function check()
+  set_marks_aside()
+  trim_events(queue)
+  resume()
+  local ended = walk(act_on)
+  if counts.recovered > 0 then
+    wake(queue)
+  end
+  if ended then
+    redis.call("UNLINK", marks, done)
+  elseif next(handled) then
+    for id in pairs(handled) do
+      redis.call("SADD", done, id)
+    end
+    redis.call("PEXPIRE", done, KEPT_FOR)
+  end
+  local answer = reply(-1, ended)
+  if sweep ~= "" and counts.recovered + counts.failed + counts.marked + counts.dropped > 0 then
+    redis.call("SET", record, cmsgpack.pack({ step, answer }), "PX", KEPT_FOR)
+  end
+  return answer
+end
+
+if not max_stalled_count or not number(timestamp) then
+  return redis.error_reply("ECHOMQ refuses the call: max_stalled_count (ARGV 2) and timestamp (ARGV 3) must be numbers")
+end
+local fault = refusal(queue, { throttle, "string" })
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+if report then
+  resume()
+  return reply(-1, walk(report_on))
+end
+local recorded = sweep ~= "" and redis.call("GET", record)
+if recorded then
+  local made = cmsgpack.unpack(recorded)
+  if made[1] == step then
+    return made[2]
+  end
+end
+local waits = interval and step == 0 and throttled()
+if waits then
+  return reply(waits, true)
+end
+return check()

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from .servers import Server
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """A server for the whole run: the one at ``REDIS_URL``, or one of our own."""
+    if "REDIS_URL" in os.environ:
+        yield os.environ["REDIS_URL"]
+        return
+    with Server() as server:
+        yield server.url
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    """A client of an empty database."""
+    client = redis.Redis.from_url(redis_url)
+    client.flushdb()
+    yield client
+    client.close()

