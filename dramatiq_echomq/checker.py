@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import time
 import uuid
 from dataclasses import dataclass
 from typing import Any
+
+import redis
 
 from .errors import SettingError, require_prefix, require_whole_number
 from .keys import DEFAULT_PREFIX, QueueKeys, id_to_bytes, id_to_text
@@ -204,12 +207,17 @@ class StalledChecker:
         replies: list[Any] = []
         offset, anchor = 0, b""
         while offset >= 0:
-            reply = self._call(keys, interval, sweep_id, len(replies), offset, anchor, "")
+            call = keys, interval, sweep_id, len(replies), offset, anchor, ""
+            try:
+                reply = self._call(*call)
+            except (redis.ConnectionError, redis.TimeoutError):
+                reply = self._call(*call)  # its reply may have been lost on the way: the script counts it once
             replies.append(reply)
             offset, anchor = reply[8], reply[9]
         check = _joined(keys.queue_name, replies)
         if check.recovered or check.failed or check.marked or check.dropped:
-            self.client.unlink(keys.sweep_record(sweep_id))
+            with contextlib.suppress(redis.RedisError):  # it ends by itself, and what was done is to be told
+                self.client.unlink(keys.sweep_record(sweep_id))
         return check
 
     def _call(

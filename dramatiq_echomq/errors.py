@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+#: The largest whole number that Lua and JSON hold exactly.
+LARGEST_NUMBER = 2**53 - 1
+
 
 class EchoMQError(Exception):
     """Base class of the errors that this package raises."""
@@ -47,13 +50,15 @@ class JobStalled(EchoMQError):
 
 
 def require_whole_number(name: str, value: Any, *, minimum: int, source: str = "keyword argument") -> int:
-    """Let whole numbers of at least `minimum` pass.
+    """Let whole numbers from `minimum` to :data:`LARGEST_NUMBER` pass.
 
     Raises:
       SettingError: For anything else, booleans included.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise SettingError(name, source, value, f"a whole number of at least {minimum}")
+    if value > LARGEST_NUMBER:
+        raise SettingError(name, source, value, f"a whole number of at most {LARGEST_NUMBER}")
     return value
 
 

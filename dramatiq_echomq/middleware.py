@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import urlsplit
 
 import redis
 from dramatiq import Broker, Middleware, Worker
@@ -92,7 +93,11 @@ class StalledCheckerMiddleware(Middleware):
                 type(broker).__name__,
             )
             return
-        recovery = Recovery(broker, worker, client=client, settings=self.settings, queues=self.queues)
+        try:
+            recovery = Recovery(broker, worker, client=client, settings=self.settings, queues=self.queues)
+        except SettingError as error:
+            self.logger.error("Stalled jobs are not recovered: %s.", error)
+            return
         self.logger.info(recovery.announcement())
         self.sweeper = recovery.sweeper()
         self.sweeper.start()
@@ -128,10 +133,24 @@ def client_from(client: Any, url: str | None) -> Any:
     if url is None:
         return client
     try:
-        return redis.Redis.from_url(url, socket_timeout=SOCKET_TIMEOUT, socket_connect_timeout=SOCKET_TIMEOUT)
+        return client_of_url(url)
     except (ValueError, TypeError, AttributeError):
-        allowed = "a Redis URL such as redis://localhost:6379/0"
+        allowed = "a Redis URL such as redis://localhost:6379/0, with any / ? # @ in a password percent-encoded"
         raise SettingError("url", "keyword argument", "(not shown, it may hold a password)", allowed) from None
+
+
+def client_of_url(url: str) -> redis.Redis:
+    """A client that does not wait for ever.  Raises an error for any URL that a
+    connection could not be made from.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
+        raise ValueError("what looks like a path is the end of a password")
+    timeouts = {"socket_timeout": SOCKET_TIMEOUT, "socket_connect_timeout": SOCKET_TIMEOUT}
+    client = redis.Redis.from_url(url, **timeouts)
+    pool = client.connection_pool
+    pool.connection_class(**pool.connection_kwargs)  # finds options that there are not
+    return client
 
 
 def queue_names_from(queues: Iterable[str]) -> tuple[str, ...]:
@@ -140,7 +159,7 @@ def queue_names_from(queues: Iterable[str]) -> tuple[str, ...]:
     Raises:
       SettingError: When these are not queue names.
     """
-    names = () if isinstance(queues, str) else tuple(queues)
+    names = () if isinstance(queues, str) or not isinstance(queues, Iterable) else tuple(queues)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise SettingError("queues", "keyword argument", queues, "a list of queue names")
     return tuple(dict.fromkeys(q_name(name) for name in names))

@@ -14,10 +14,10 @@ from .settings import Settings
 from .signals import send_signal
 from .sweeper import Sweeper
 
-#: How many ids, and how much of each, a log line shows.
+#: How many ids, how much of each, and how much of a text from Redis a log line shows.
 IDS_SHOWN = 10
 ID_LENGTH_SHOWN = 64
-
+TEXT_LENGTH_SHOWN = 400
 
 #: Whom an outage of Redis concerns, in the words of the log lines.
 ALL_QUEUES = "all queues"
@@ -51,7 +51,8 @@ class Recovery:
             batch_size=settings.batch_size,
         )
         self._troubled: set[str] = set()
-        self._told: set[tuple[str, str, str]] = set()
+        self._told: dict[str, set[tuple[str, str]]] = {}
+        self._policy = "noeviction"
         self._suspected: dict[str, set[str]] = {}
 
     def sweeper(self) -> Sweeper:
@@ -93,13 +94,14 @@ class Recovery:
             self._trouble_began(ALL_QUEUES, error)
             return None
         except (QueueRefused, redis.ResponseError) as error:
+            self._trouble_ended(ALL_QUEUES)
             self._trouble_began(f"queue {queue_name!r}", error)
             return None
         except (redis.RedisError, OSError) as error:
             self._trouble_began(ALL_QUEUES, error)
             return None
-        except Exception:
-            self.logger.exception("The check of queue %r failed. It is tried again at the next interval.", queue_name)
+        except Exception as error:
+            self._trouble_began(f"queue {queue_name!r}", error, exc_info=True)
             return None
 
         self._trouble_ended(ALL_QUEUES)
@@ -116,7 +118,8 @@ class Recovery:
         except Exception as error:
             self.logger.debug("Could not read maxmemory-policy: %s", error)
             return
-        if policy != "noeviction":
+        known, self._policy = self._policy, policy
+        if policy not in ("noeviction", known):
             self.logger.warning(
                 "Redis has maxmemory-policy %s and may evict locks: jobs that are running would count as stalled and "
                 "run twice. Set it to noeviction.",
@@ -161,10 +164,10 @@ class Recovery:
                 would,
                 _shown(check.failed_ids),
             )
-        for job_id, oddity in check.oddities:
-            if (name, job_id, oddity) not in self._told:
-                self._told.add((name, job_id, oddity))
-                self.logger.warning("Job %s of queue %r: %s", _shown([job_id]), name, oddity)
+        told, self._told[name] = self._told.get(name, set()), set(check.oddities)
+        for job_id, oddity in dict.fromkeys(check.oddities):
+            if (job_id, oddity) not in told:
+                self.logger.warning("Job %s of queue %r: %s", _shown([job_id]), name, _on_one_line(oddity))
 
         send_signal(self.broker, "after_stalled_check", name, recovered=check.recovered, failed=check.failed)
         if check.recovered_ids:
@@ -172,25 +175,34 @@ class Recovery:
         if check.failed_ids:
             send_signal(self.broker, "after_stalled_failed", name, check.failed_ids)
 
-    def _trouble_began(self, where: str, error: Exception) -> None:
+    def _trouble_began(self, where: str, error: Exception, *, exc_info: bool = False) -> None:
         if where not in self._troubled:
             self._troubled.add(where)
             self.logger.error(
                 "Stalled jobs of %s are not recovered for now: %s: %s (tried again every %g s)",
                 where,
                 type(error).__name__,
-                error,
+                _on_one_line(str(error)),
                 self.settings.stalled_interval / 1000,
+                exc_info=exc_info,
             )
 
     def _trouble_ended(self, where: str) -> None:
         if where in self._troubled:
             self._troubled.remove(where)
             self.logger.info("Stalled jobs of %s are recovered again.", where)
+            if where == ALL_QUEUES:
+                self.warn_of_eviction()
 
 
 def _verdict(job: ActiveJob, suspected: set[str]) -> str:
     return job.verdict_once_marked if job.verdict == "mark" and job.job_id in suspected else job.verdict
+
+
+def _on_one_line(text: str) -> str:
+    """A text for a log line, whatever is in it."""
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:TEXT_LENGTH_SHOWN])
+    return shown + ("…" if len(text) > TEXT_LENGTH_SHOWN else "")
 
 
 def _shown(job_ids: Iterable[str]) -> str:

@@ -51,10 +51,9 @@ def send_signal(broker: Broker, signal: str, *args: Any, **kwargs: Any) -> None:
       signal(str): The name of the hook, say ``after_stalled_check``.
     """
     for middleware in reversed(broker.middleware):
-        hook = getattr(middleware, signal, None)
-        if hook is None:
-            continue
         try:
-            hook(broker, *args, **kwargs)
+            hook = getattr(middleware, signal, None)
+            if hook is not None:
+                hook(broker, *args, **kwargs)
         except Exception:
             broker.logger.critical("Unexpected failure in %s of %r.", signal, middleware, exc_info=True)

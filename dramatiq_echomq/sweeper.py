@@ -13,7 +13,7 @@ class Sweeper(threading.Thread):
         an interval after the queue was seen first.
       queue_names(Callable): Tells which queues there are; asked before each round.
       visit(Callable): Checks one queue.  Returns the ms after which to come
-        back, or None for the interval.  It must not raise.
+        back if that is sooner than an interval, or None.  It must not raise.
       prepare(Callable): Called once on the thread before anything else.
     """
 
@@ -45,7 +45,7 @@ class Sweeper(threading.Thread):
         for queue_name, due in list(self._due.items()):
             if due <= time.monotonic() and not self.stopping.is_set():
                 wait = self.visit(queue_name)
-                self._due[queue_name] = time.monotonic() + wait / 1000 if wait else due + self.interval / 1000
+                self._due[queue_name] = self._next_due(due, wait)
 
     def stop(self, timeout: float) -> None:
         """End the thread.
@@ -56,6 +56,13 @@ class Sweeper(threading.Thread):
         self.stopping.set()
         self.join(timeout)
 
+    def _next_due(self, due: float, wait: int | None) -> float:
+        now, interval = time.monotonic(), self.interval / 1000
+        if wait:
+            return now + min(wait / 1000, interval)
+        # Visits that a long one or a sleeping machine has kept from being made are not made up for.
+        return due + interval if due + interval > now else now + interval
+
     def _update_queues(self) -> None:
         first_due = time.monotonic() + self.interval / 1000
         self._due = {queue_name: self._due.get(queue_name, first_due) for queue_name in self.queue_names()}
@@ -63,4 +70,4 @@ class Sweeper(threading.Thread):
     def _seconds_to_wait(self) -> float:
         now = time.monotonic()
         next_due = min(self._due.values(), default=now + self.interval / 1000)
-        return max(0.0, min(next_due - now, self.interval / 1000))
+        return max(0.0, min(next_due - now, self.interval / 1000, threading.TIMEOUT_MAX))
