@@ -5,6 +5,7 @@ from __future__ import annotations
 import redis
 
 PREFIX = "emq"
+JOB = {"name": "work", "data": "{}", "opts": "{}", "timestamp": "1"}
 LOCK = {"token": "token-of-its-worker", "ttl": 60_000}
 
 
@@ -23,8 +24,7 @@ def put(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, jobs=Non
         a text for a STRING.
     """
     for job_id, fields in (jobs or {}).items():
-        defaults = {"name": "work", "data": "{}", "opts": "{}", "timestamp": "1"}
-        client.hset(key(queue, job_id, prefix), mapping={**defaults, **fields})
+        client.hset(key(queue, job_id, prefix), mapping={**JOB, **fields})
     for job_id in locks:
         lock = key(queue, job_id, prefix) + b":lock"
         client.set(lock, LOCK["token"], px=LOCK["ttl"])
@@ -57,6 +57,44 @@ def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX) -> dic
     return found
 
 
+def as_data(*, jobs=None, locks=(), events=(), **structures) -> dict:
+    """What `state()` returns for the queue that `put()` makes of the same arguments."""
+    found: dict = {"locks": {_text(job_id) for job_id in locks}}
+    for job_id, fields in (jobs or {}).items():
+        found[_text(job_id)] = {**JOB, **fields}
+    for name, value in structures.items():
+        short = name.replace("_", "-")
+        if isinstance(value, dict):
+            found[short] = {_text(member): content for member, content in value.items()}
+        elif isinstance(value, str):
+            found[short] = value
+        else:
+            found[short] = type(value)(_text(item) for item in value)
+    if events:
+        found["events"] = list(events)
+    return found
+
+
+def event(name: str, job_id: str | bytes, **fields: str) -> dict:
+    """An event as `state()` shows it."""
+    return {"event": name, "jobId": _text(job_id), **fields}
+
+
+def came_back(job_id: str | bytes) -> list[dict]:
+    """The events of a job that goes back to wait."""
+    return [event("waiting", job_id, prev="active"), event("stalled", job_id)]
+
+
+def was_failed(job_id: str | bytes, reason: str) -> list[dict]:
+    """The events of a job that has stalled too often."""
+    return [event("stalled", job_id), event("failed", job_id, prev="active", failedReason=reason)]
+
+
+def dump(client: redis.Redis) -> dict:
+    """The whole database, byte for byte, to see that nothing was written."""
+    return {name: (client.dump(name), client.pttl(name) > 0) for name in client.keys()}
+
+
 def _value(client: redis.Redis, name: bytes):
     kind = client.type(name)
     if kind == b"list":
@@ -72,5 +110,5 @@ def _value(client: redis.Redis, name: bytes):
     return _text(client.get(name))
 
 
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "surrogateescape")
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
