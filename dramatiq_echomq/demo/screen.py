@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from .watch import Change, Job
+
+STYLES = {
+    "waiting": "dim",
+    "active": "cyan",
+    "marked": "yellow",
+    "recovered": "magenta",
+    "completed": "green",
+    "failed": "red",
+}
+
+
+class Screen:
+    """Shows the demo as plain lines, one for each thing that happens."""
+
+    def __enter__(self) -> Screen:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        """Tell what the demo does."""
+        print(text, flush=True)
+
+    def show(self, jobs: Mapping[str, Job], changes: Iterable[Change]) -> None:
+        """Show what happened to the jobs."""
+        for change in changes:
+            job, note = change.job, ""
+            if change.state == "active" and job.workers[-1]:
+                note = f"on {job.workers[-1]}"
+            elif change.state == "failed":
+                note = job.reason
+            line = f"{change.seconds:6.1f} s  job {job.job_id:<3} {job.name:<10} {change.state:<10} {note}"
+            print(line.rstrip(), flush=True)
+
+    def print_summary(self, summary: Mapping[str, tuple[int, str]]) -> None:
+        """Print the table at the end: counts, and what they count."""
+        print()
+        for word, (count, meaning) in summary.items():
+            print(f"{word:<10} {count:>3}   {meaning}")
+        sys.stdout.flush()
+
+
+class LiveScreen(Screen):
+    """Shows the demo in a terminal: a table of the jobs that changes in place."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.live = Live(Table(), console=console, auto_refresh=False)
+
+    def __enter__(self) -> Screen:
+        self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.live.stop()
+
+    def say(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False)
+
+    def show(self, jobs: Mapping[str, Job], changes: Iterable[Change]) -> None:
+        if not list(changes):
+            return
+        table = Table("job", "what", "worker", "so far")
+        for job in jobs.values():
+            trail = " → ".join(f"[{STYLES.get(state, 'none')}]{state}[/]" for state in job.trail)
+            table.add_row(job.job_id, job.name, job.workers[-1] if job.workers else "", trail)
+        self.live.update(table, refresh=True)
+
+    def print_summary(self, summary: Mapping[str, tuple[int, str]]) -> None:
+        table = Table("outcome", "jobs", "what it means")
+        for word, (count, meaning) in summary.items():
+            table.add_row(f"[{STYLES.get(word, 'none')}]{word}[/]", str(count), meaning)
+        self.console.print(table)
+
+
+def make_screen() -> Screen:
+    """The screen that fits standard output."""
+    if sys.stdout.isatty():
+        return LiveScreen(Console())
+    return Screen()

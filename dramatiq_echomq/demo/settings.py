@@ -1,0 +1,13 @@
+"""What the processes of the demo agree on."""
+
+from __future__ import annotations
+
+QUEUE = "demo"
+
+#: Both in ms, and short, so that nobody has to wait long: a lock that is not renewed ends
+#: after this time, and checks are this far apart.  The defaults are 30 seconds for each.
+LOCK_DURATION = 1_000
+STALLED_INTERVAL = 1_000
+
+#: The environment variable that holds the server's URL.
+URL_VARIABLE = "DRAMATIQ_ECHOMQ_DEMO_URL"

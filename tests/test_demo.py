@@ -1,0 +1,133 @@
+"""The demo as a user runs it: a command in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import psutil
+import pytest
+
+from .servers import wait_until
+
+#: Set for the demo and inherited by whatever it starts, so that nothing of it escapes us.
+MARK = "ECHOMQ_TEST_DEMO"
+
+
+class Demo:
+    """The command ``dramatiq-echomq demo`` in a process of its own."""
+
+    def __init__(self, directory) -> None:
+        self.directory = directory
+        self.mark = uuid.uuid4().hex
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "dramatiq_echomq", "demo"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "TMPDIR": str(directory), MARK: self.mark},
+        )
+
+    def lines_until(self, word: str) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            if word in line:
+                return
+        pytest.fail(f"the demo ended without saying {word!r}")
+
+    def running(self) -> list[psutil.Process]:
+        """The processes that the demo or one of its children started."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARK) == self.mark and process.pid != self.process.pid:
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        return found
+
+    def assert_nothing_is_left(self) -> None:
+        wait_until(lambda: not self.running(), timeout=3, message="processes of the demo are left")
+        assert list(self.directory.iterdir()) == []
+
+
+@pytest.fixture
+def demo(tmp_path):
+    demo = Demo(tmp_path)
+    yield demo
+    demo.process.kill()
+    demo.process.communicate()
+    for process in demo.running():
+        process.kill()
+
+
+def test_it_shows_recovered_and_failed_jobs_in_time(demo):
+    began = time.monotonic()
+    output, _ = demo.process.communicate(timeout=60)
+    took = time.monotonic() - began
+
+    assert demo.process.returncode == 0, output
+    assert took < 30
+    for state in ("active", "marked", "recovered", "completed"):
+        assert re.search(rf"job \S+ +resize +{state}", output), state
+    assert len(re.findall(r"poison +active", output)) == 2
+    assert re.search(r"poison +failed +job stalled more than allowable limit", output)
+    summary = dict(re.findall(r"^(recovered|completed|failed) +(\d+) ", output, re.MULTILINE))
+    assert int(summary["recovered"]) >= 2
+    assert summary["completed"] == "11"
+    assert summary["failed"] == "1"
+    demo.assert_nothing_is_left()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["server", "killed"])
+def test_a_signal_ends_it_and_cleans_up(demo, ending, moment):
+    demo.lines_until(moment)
+
+    demo.process.send_signal(ending)
+    output, _ = demo.process.communicate(timeout=10)
+
+    assert demo.process.returncode == 128 + ending
+    assert "Traceback" not in output
+    demo.assert_nothing_is_left()
+
+
+def test_it_says_what_to_install_when_the_extra_is_missing(monkeypatch, capsys):
+    from dramatiq_echomq import cli
+
+    monkeypatch.setattr(cli, "find_spec", lambda name: None if name == "bullmq" else object())
+
+    assert cli.main(["demo"]) == 2
+    assert 'pip install "dramatiq-echomq[demo]"' in capsys.readouterr().err
+
+
+def test_it_shows_a_table_in_a_terminal(tmp_path):
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dramatiq_echomq", "demo"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TMPDIR": str(tmp_path), "TERM": "xterm", "COLUMNS": "120"},
+    )
+    os.close(theirs)
+    output = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            output += chunk
+    except OSError:
+        pass  # the terminal is gone when the last process that held it has ended
+    os.close(ours)
+
+    assert process.wait(10) == 0
+    assert "┃" in output.decode(errors="replace")
+    assert b"recovered" in output
+    assert b"failed" in output
