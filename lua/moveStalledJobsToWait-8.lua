@@ -174,6 +174,25 @@ local function make_available(queue, id, priority, push)
     redis.call(push, queue.is_paused and queue.paused or queue.wait, id)
   end
 end
+
+-- Tells idle workers when the next delayed job is due.
+local function mark_next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  if score then
+    redis.call("ZADD", queue.marker, digits(math.floor(tonumber(score) / 4096)), "1")
+  end
+end
+
+-- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
+local function delay(queue, id, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  local score = last and math.min(tonumber(last) + 1, highest) or lowest
+  redis.call("ZADD", queue.delayed, digits(score), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
 --- end queue
 --- include finish
 -- The most finished jobs that one more finished job removes.
@@ -274,13 +293,9 @@ local function release_parent(parent, from, timestamp)
   end
   read_meta(queue)
   local attributes = redis.call("HMGET", parent.key, "priority", "delay")
-  local delay = number(attributes[2]) or 0
-  if delay > 0 then
-    local due = tonumber(timestamp) + delay
-    redis.call("ZADD", queue.delayed, digits(due * 4096), parent.id)
-    emit(queue, "delayed", parent.id, "delay", digits(due))
-    local next_due = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-    redis.call("ZADD", queue.marker, digits(math.floor(tonumber(next_due) / 4096)), "1")
+  local own_delay = number(attributes[2]) or 0
+  if own_delay > 0 then
+    delay(queue, parent.id, tonumber(timestamp) + own_delay)
   else
     make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
     wake(queue)
@@ -422,7 +437,7 @@ local function read_job(id)
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
   local fields = attempt("HMGET", key, "name", "opts", "stc", "atm", "ats", "priority", "rjk", "deid", "parentKey",
-    "parent", "pb", "unbegun")
+    "parent", "pb", "unbegun", "actorMaxStalledCount")
   if not fields then
     return { odd = key .. " is no hash; it stays in active" }
   end
@@ -441,6 +456,7 @@ local function read_job(id)
     key = key, name = fields[1] or "", opts = opts, stalls = counter(fields[3]), attempts = counter(fields[4]),
     priority = number(fields[6]) or 0, scheduler = fields[7], deduplication_id = fields[8], parent_key = fields[9],
     parent = parent, worker = fields[11] or "", unbegun = fields[12] and fields[12] == fields[5],
+    allowed = fields[13] and number(fields[13]),
   }
 end
 
@@ -458,7 +474,7 @@ local function outcome(job)
   if job.unbegun then
     return "requeue"
   end
-  local allowed = number(job.opts.maxStalledCount) or max_stalled_count
+  local allowed = number(job.opts.maxStalledCount) or job.allowed or max_stalled_count
   if job.stalls + 1 > allowed and not has_live_scheduler(job) then
     return "fail", STALL_LIMIT
   end

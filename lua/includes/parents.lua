@@ -33,13 +33,9 @@ local function release_parent(parent, from, timestamp)
   end
   read_meta(queue)
   local attributes = redis.call("HMGET", parent.key, "priority", "delay")
-  local delay = number(attributes[2]) or 0
-  if delay > 0 then
-    local due = tonumber(timestamp) + delay
-    redis.call("ZADD", queue.delayed, digits(due * 4096), parent.id)
-    emit(queue, "delayed", parent.id, "delay", digits(due))
-    local next_due = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-    redis.call("ZADD", queue.marker, digits(math.floor(tonumber(next_due) / 4096)), "1")
+  local own_delay = number(attributes[2]) or 0
+  if own_delay > 0 then
+    delay(queue, parent.id, tonumber(timestamp) + own_delay)
   else
     make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
     wake(queue)

@@ -79,3 +79,22 @@ local function make_available(queue, id, priority, push)
     redis.call(push, queue.is_paused and queue.paused or queue.wait, id)
   end
 end
+
+-- Tells idle workers when the next delayed job is due.
+local function mark_next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  if score then
+    redis.call("ZADD", queue.marker, digits(math.floor(tonumber(score) / 4096)), "1")
+  end
+end
+
+-- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
+local function delay(queue, id, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  local score = last and math.min(tonumber(last) + 1, highest) or lowest
+  redis.call("ZADD", queue.delayed, digits(score), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
