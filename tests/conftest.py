@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import datetime, timezone
 
 import pytest
 import redis
+from freezegun import freeze_time
 
+from .queues import NOW
 from .servers import Server
 
 
@@ -26,3 +29,10 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
     client.flushdb()
     yield client
     client.close()
+
+
+@pytest.fixture(scope="module")
+def clock() -> Iterator[None]:
+    """A clock that stands still at ``NOW``, for tests that compare timestamps."""
+    with freeze_time(datetime.fromtimestamp(NOW / 1000, tz=timezone.utc), ignore=["_pytest.timing"]):
+        yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import redis
 
 PREFIX = "emq"
+NOW = 1_700_000_000_000
 JOB = {"name": "work", "data": "{}", "opts": "{}", "timestamp": "1"}
 LOCK = {"token": "token-of-its-worker", "ttl": 60_000}
 
@@ -92,7 +93,7 @@ def was_failed(job_id: str | bytes, reason: str) -> list[dict]:
 
 def dump(client: redis.Redis) -> dict:
     """The whole database, byte for byte, to see that nothing was written."""
-    return {name: (client.dump(name), client.pttl(name) > 0) for name in client.keys()}
+    return {name: (client.dump(name), client.pttl(name) > 0) for name in client.scan_iter()}
 
 
 def _value(client: redis.Redis, name: bytes):
