@@ -34,10 +34,11 @@ The marks of earlier checks are set aside while a sweep runs: that tells them fr
 marks, and those left over at the end name ids that are no longer in `active`.
 --]]
 --- include values
--- A counter as a job's hash holds it; what is no whole number counts as 0.
+-- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
+-- large to count on as the largest.
 local function counter(value)
   if type(value) == "string" and value:match("^%-?%d+$") then
-    return tonumber(value)
+    return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
   end
   return 0
 end
