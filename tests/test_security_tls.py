@@ -42,8 +42,8 @@ def speaks_tls(binary: str) -> bool:
 
 
 @pytest.fixture(params=["server", "terminator"])
-def tls(request, certificate):
-    """The URL of a server behind TLS, and its port without."""
+def tls(request, certificate, monkeypatch):
+    """The URL of a server behind TLS, and the server."""
     cert, key = certificate
     if request.param == "terminator":
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -51,8 +51,10 @@ def tls(request, certificate):
         with Server() as server, Terminator(server.port, context) as terminator:
             yield f"rediss://127.0.0.1:{terminator.port}/0", server
         return
-    if not speaks_tls(server_binary()):
-        pytest.skip(f"{server_binary()} was built without TLS")
+    capable = [binary for binary in (server_binary(), shutil.which("redis-server")) if binary and speaks_tls(binary)]
+    if not capable:
+        pytest.skip(f"{server_binary()} was built without TLS, and there is no redis-server in PATH")
+    monkeypatch.setenv("ECHOMQ_TEST_SERVER", capable[0])
     port = free_port()
     options = {"port": port, "cert-file": cert, "key-file": key, "ca-cert-file": cert, "auth-clients": "no"}
     with Server(*(str(part) for name, value in options.items() for part in (f"--tls-{name}", value))) as server:
