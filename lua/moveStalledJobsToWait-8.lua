@@ -63,7 +63,7 @@ end
 -- The table of a JSON object. A field that is absent is an empty one; for text that is
 -- no JSON object the second value is false.
 local function object(text)
-  if not text or text == "" then
+  if not text or text == "" or text == "{}" then
     return {}, true
   end
   local decoded, value = pcall(cjson.decode, text)
@@ -386,7 +386,7 @@ end
 
 local counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 }
 local recovered_ids, failed_jobs, oddities, verdicts = {}, {}, {}, {}
-local handled = {} -- ids recovered or failed in this call: their other copies just leave active
+local handled = {} -- by id, how often a job recovered or failed in this call had been picked up
 
 local function note(id, oddity)
   oddities[#oddities + 1] = id
@@ -457,7 +457,7 @@ local function read_job(id)
     key = key, name = fields[1] or "", opts = opts, stalls = counter(fields[3]), attempts = counter(fields[4]),
     priority = number(fields[6]) or 0, scheduler = fields[7], deduplication_id = fields[8], parent_key = fields[9],
     parent = parent, worker = fields[11] or "", unbegun = fields[12] and fields[12] == fields[5],
-    allowed = fields[13] and number(fields[13]),
+    allowed = fields[13] and number(fields[13]), pickups = fields[5] or "",
   }
 end
 
@@ -499,7 +499,7 @@ local function requeue(id, job)
   end
   counts.recovered = counts.recovered + 1
   recovered_ids[#recovered_ids + 1] = id
-  handled[id] = true
+  handled[id] = job.pickups
 end
 
 local function fail(id, job, reason)
@@ -517,7 +517,7 @@ local function fail(id, job, reason)
   local data = keep.count == 0 and redis.call("HGET", job.key, "data") or ""
   retain(queue, queue.failed, id, keep, timestamp)
   counts.failed = counts.failed + 1
-  handled[id] = true
+  handled[id] = job.pickups
   failed_jobs[#failed_jobs + 1] = { id, reason, digits(job.stalls + 1), job.worker, job.name, data }
 end
 
@@ -543,6 +543,13 @@ local function lockless_places(ids)
   return places
 end
 
+-- Whether a worker has taken a job after this sweep handled it. If not, what is left of it
+-- in `active` is a copy.
+local function picked_up_since(id, pickups)
+  local now = attempt("HGET", prefix .. id, "ats")
+  return now and now ~= pickups
+end
+
 -- Calls `use(place, id, verdict, job, marked, reason)` for each id without a lock.
 local function judge(ids, use)
   local places, lockless = lockless_places(ids), {}
@@ -552,10 +559,10 @@ local function judge(ids, use)
   local marked = membership("SMISMEMBER", marks, lockless)
   local completed = membership("ZMSCORE", queue.completed, lockless)
   local failed = membership("ZMSCORE", queue.failed, lockless)
-  local earlier = report and {} or membership("SMISMEMBER", done, lockless)
+  local earlier = report and {} or membership("HMGET", done, lockless)
   for at, place in ipairs(places) do
     local id = lockless[at]
-    if handled[id] or earlier[at] == 1 then
+    if handled[id] or earlier[at] and not picked_up_since(id, earlier[at]) then
       use(place, id, "copy")
     else
       local job = read_job(id)
@@ -564,7 +571,7 @@ local function judge(ids, use)
         verdict = "odd"
       elseif not job or completed[at] or failed[at] then
         verdict = "drop"
-      elseif marked[at] ~= 1 then
+      elseif marked[at] ~= 1 or earlier[at] then
         verdict = "mark"
       else
         verdict, reason = outcome(job)
@@ -667,8 +674,8 @@ local function check()
   if ended then
     redis.call("UNLINK", marks, done)
   elseif next(handled) then
-    for id in pairs(handled) do
-      redis.call("SADD", done, id)
+    for id, pickups in pairs(handled) do
+      redis.call("HSET", done, id, pickups)
     end
     redis.call("PEXPIRE", done, KEPT_FOR)
   end

@@ -1,0 +1,62 @@
+"""A proxy before a server that loses replies."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+
+class LossyProxy:
+    """Passes everything on, but for the replies that are to be lost: then the command has
+    run, and the client's connection breaks before the reply arrives.
+
+    Parameters:
+      port(int): The server's port on the loopback interface.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.server_port = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.listener.getsockname()[1])
+        self.to_lose: list[bytes] = []
+        self.lost: list[bytes] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> LossyProxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.listener.close()
+
+    def lose(self, *parts: bytes) -> None:
+        """Lose a reply for each of these, in this order: that of the next request with this in it."""
+        self.to_lose += parts
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self.server_port))
+            losing = threading.Event()
+            for pump in (self._pass_requests, self._pass_replies):
+                threading.Thread(target=pump, args=(client, server, losing), daemon=True).start()
+
+    def _pass_requests(self, client: socket.socket, server: socket.socket, losing: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while request := client.recv(65536):
+                if self.to_lose and self.to_lose[0] in request:
+                    self.lost.append(self.to_lose.pop(0))
+                    losing.set()
+                server.sendall(request)
+            server.shutdown(socket.SHUT_RDWR)
+
+    def _pass_replies(self, client: socket.socket, server: socket.socket, losing: threading.Event) -> None:
+        with client, server, contextlib.suppress(OSError):
+            while reply := server.recv(65536):
+                if losing.is_set():
+                    client.shutdown(socket.SHUT_RDWR)
+                    return
+                client.sendall(reply)
