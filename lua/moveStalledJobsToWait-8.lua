@@ -63,7 +63,7 @@ end
 -- The table of a JSON object. A field that is absent is an empty one; for text that is
 -- no JSON object the second value is false.
 local function object(text)
-  if not text or text == "" or text == "{}" then
+  if not text or text == "" then
     return {}, true
   end
   local decoded, value = pcall(cjson.decode, text)
@@ -85,9 +85,11 @@ end
 -- The first of the keys that holds something else than it should, as text for an error.
 local function mistyped(types)
   for _, entry in ipairs(types) do
-    local found = redis.call("TYPE", entry[1]).ok
-    if found ~= "none" and found ~= entry[2] then
-      return string.format("%s is a %s and should be a %s", entry[1], found, entry[2])
+    local found = attempt("TYPE", entry[1])
+    if not found then
+      return entry[1] .. " may not be used by this user, or not from here"
+    elseif found.ok ~= "none" and found.ok ~= entry[2] then
+      return string.format("%s is a %s and should be a %s", entry[1], found.ok, entry[2])
     end
   end
   return nil

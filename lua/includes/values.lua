@@ -49,9 +49,11 @@ end
 -- The first of the keys that holds something else than it should, as text for an error.
 local function mistyped(types)
   for _, entry in ipairs(types) do
-    local found = redis.call("TYPE", entry[1]).ok
-    if found ~= "none" and found ~= entry[2] then
-      return string.format("%s is a %s and should be a %s", entry[1], found, entry[2])
+    local found = attempt("TYPE", entry[1])
+    if not found then
+      return entry[1] .. " may not be used by this user, or not from here"
+    elseif found.ok ~= "none" and found.ok ~= entry[2] then
+      return string.format("%s is a %s and should be a %s", entry[1], found.ok, entry[2])
     end
   end
   return nil
