@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
+import os
 import time
 import uuid
 from dataclasses import dataclass
@@ -203,7 +204,8 @@ class StalledChecker:
         return jobs
 
     def _sweep_in_batches(self, keys: QueueKeys, *, interval: int | str) -> StalledCheck:
-        sweep_id = f"{self._sweeper_id}/{next(self._sweeps)}"
+        # With the process: a checker that is made before a fork is one sweeper in each of them.
+        sweep_id = f"{self._sweeper_id}.{os.getpid()}/{next(self._sweeps)}"
         replies: list[Any] = []
         offset, anchor = 0, b""
         while offset >= 0:
@@ -259,7 +261,7 @@ def require_client(client: Any) -> None:
       SettingError: For anything else, clients of ``redis.asyncio`` included.
     """
     execute = getattr(client, "execute_command", None)
-    if execute is None or inspect.iscoroutinefunction(execute):
+    if execute is None or isinstance(client, type) or inspect.iscoroutinefunction(execute):
         allowed = "a redis.Redis or redis.cluster.RedisCluster (those of redis.asyncio will not do)"
         raise SettingError("client", "argument", type(client).__name__, allowed)
 

@@ -4,7 +4,13 @@ DEFAULT_PREFIX = "emq"
 
 
 def id_to_bytes(job_id: str | bytes) -> bytes:
-    """Turn a job id into the bytes that Redis holds."""
+    """Turn a job id into the bytes that Redis holds.
+
+    Raises:
+      ValueError: When it is no job id.
+    """
+    if not isinstance(job_id, str | bytes):
+        raise ValueError(f"the job id is {job_id!r}, but it must be a text or bytes")
     return job_id if isinstance(job_id, bytes) else job_id.encode("utf-8", "surrogateescape")
 
 
@@ -25,7 +31,7 @@ class QueueKeys:
     """
 
     def __init__(self, queue_name: str, prefix: str = DEFAULT_PREFIX) -> None:
-        if not isinstance(queue_name, str) or not queue_name:
+        if not isinstance(queue_name, str) or queue_name in ("", ".DQ", ".XQ"):
             raise ValueError(f"the queue name is {queue_name!r}, but it must be a text that is not empty")
 
         self.queue_name = queue_name[:-3] if queue_name.endswith((".DQ", ".XQ")) else queue_name

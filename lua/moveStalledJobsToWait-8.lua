@@ -623,7 +623,10 @@ end
 
 local function report_on(ids)
   local found = {}
-  judge(ids, function(place, _, verdict, job, marked)
+  judge(ids, function(place, id, verdict, job, marked)
+    if verdict == "requeue" or verdict == "fail" then
+      handled[id] = job.pickups
+    end
     found[place] = { verdict = verdict, job = job, marked = marked }
   end)
   for place = #ids, 1, -1 do
