@@ -8,6 +8,7 @@ import pytest
 import redis
 from freezegun import freeze_time
 
+from .peer import Node, ready_node
 from .queues import NOW
 from .servers import Server
 
@@ -36,3 +37,11 @@ def clock() -> Iterator[None]:
     """A clock that stands still at ``NOW``, for tests that compare timestamps."""
     with freeze_time(datetime.fromtimestamp(NOW / 1000, tz=timezone.utc), ignore=["_pytest.timing"]):
         yield
+
+
+@pytest.fixture(scope="session")
+def node(redis_url: str) -> Iterator[Node]:
+    """BullMQ in Node.js, on the server of the whole run."""
+    node = ready_node(redis_url)
+    yield node
+    node.close()

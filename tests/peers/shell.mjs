@@ -1,0 +1,39 @@
+// Runs BullMQ code for the tests: node shell.mjs URL. Each line that comes in is a JSON text with
+// the body of an async function; the line that goes out is [what it returned, null] or [null, error].
+import * as readline from "node:readline";
+import { FlowProducer, Queue, QueueEvents } from "bullmq";
+
+const options = { connection: { url: process.argv[2] }, prefix: "emq" };
+const AsyncFunction = (async () => {}).constructor;
+const opened = new Map();
+
+const open = (key, make) => {
+  if (!opened.has(key)) opened.set(key, make());
+  return opened.get(key);
+};
+
+const queue = (name) => open(`queue ${name}`, () => new Queue(name, options));
+const flow = () => open("flow", () => new FlowProducer(options));
+
+// The events of a queue from its first one on, as [event, what it says].
+const events = (name) =>
+  open(`events ${name}`, () => {
+    const seen = [];
+    const listener = new QueueEvents(name, { ...options, lastEventId: "0-0" });
+    for (const event of ["added", "waiting", "active", "stalled", "failed", "completed"])
+      listener.on(event, (said) => seen.push([event, said]));
+    listener.on("error", (error) => console.error(error));
+    return seen;
+  });
+
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  let answer;
+  try {
+    const body = new AsyncFunction("queue", "flow", "events", JSON.parse(line));
+    answer = [(await body(queue, flow, events)) ?? null, null];
+  } catch (error) {
+    answer = [null, String(error?.stack ?? error)];
+  }
+  console.log(JSON.stringify(answer));
+}
+process.exit(0);

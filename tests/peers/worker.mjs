@@ -1,0 +1,27 @@
+// A BullMQ worker: node worker.mjs URL QUEUE MODE [OPTIONS]. Says what it does, a JSON line each.
+//   hold    takes jobs and never finishes them      die     takes a job and kills itself
+//   finish  completes jobs
+import { Worker } from "bullmq";
+
+const [url, queue, mode, options = "{}"] = process.argv.slice(2);
+const say = (...words) => console.log(JSON.stringify(words));
+
+const process_job = async (job) => {
+  say("took", job.id);
+  if (mode === "die") process.kill(process.pid, "SIGKILL");
+  if (mode !== "finish") await new Promise(() => {});
+  return `done by ${mode}`;
+};
+
+const worker = new Worker(queue, process_job, {
+  connection: { url },
+  prefix: "emq",
+  lockDuration: 500,
+  drainDelay: 1,
+  skipStalledCheck: true,
+  ...JSON.parse(options),
+});
+worker.on("completed", (job) => say("completed", job.id));
+worker.on("failed", (job, error) => say("failed", job.id, error.message));
+worker.on("error", (error) => console.error(error));
+worker.on("ready", () => say("ready"));
