@@ -279,12 +279,16 @@ local function parent_of(job)
   return { key = key, id = id, queue = queue_at(base .. ":") }
 end
 
--- What is wrong with the keys of a parent, or nil.
+-- What is wrong with the keys of a parent, or nil. They are out of reach on another node
+-- of a cluster, or for an ACL user that may not touch them.
 local function unfit_parent(parent)
-  return unfit(parent.queue) or mistyped({
-    { parent.key, "hash" }, { parent.key .. ":dependencies", "set" }, { parent.key .. ":processed", "hash" },
-    { parent.key .. ":failed", "hash" }, { parent.key .. ":unsuccessful", "zset" },
-  })
+  local reached, fault = pcall(function()
+    return unfit(parent.queue) or mistyped({
+      { parent.key, "hash" }, { parent.key .. ":dependencies", "set" }, { parent.key .. ":processed", "hash" },
+      { parent.key .. ":failed", "hash" }, { parent.key .. ":unsuccessful", "zset" },
+    })
+  end)
+  return not reached and type(fault) == "table" and fault.err or fault
 end
 
 -- Moves a parent out of the set in which it waits to the front of its line; a delay of
@@ -407,7 +411,7 @@ local function throttled()
     redis.call("PEXPIRE", throttle, interval)
     left = interval
   end
-  if holder == sweep then
+  if holder == sweep and sweep ~= "" then
     return nil
   end
   local sweeper = sweep:match("^(.*)/")
