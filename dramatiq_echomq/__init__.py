@@ -6,8 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .broker import EchoMQBroker
     from .checker import ActiveJob, FailedJob, StalledCheck, StalledChecker
     from .errors import EchoMQError, JobStalled, QueueRefused, SettingError
+    from .holdings import LockLost
+    from .job_queue import QueueCounts
     from .middleware import StalledCheckerMiddleware
     from .settings import Settings
     from .signals import StalledSignals
@@ -16,9 +19,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActiveJob",
+    "EchoMQBroker",
     "EchoMQError",
     "FailedJob",
     "JobStalled",
+    "LockLost",
+    "QueueCounts",
     "QueueRefused",
     "SettingError",
     "Settings",
@@ -31,9 +37,12 @@ __all__ = [
 # Names are loaded when they are first used: the checker works without Dramatiq.
 _HOMES = {
     "ActiveJob": "checker",
+    "EchoMQBroker": "broker",
     "EchoMQError": "errors",
     "FailedJob": "checker",
     "JobStalled": "errors",
+    "LockLost": "holdings",
+    "QueueCounts": "job_queue",
     "QueueRefused": "errors",
     "SettingError": "errors",
     "Settings": "settings",

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import itertools
 import os
 import time
@@ -11,7 +10,8 @@ from typing import Any
 
 import redis
 
-from .errors import SettingError, require_prefix, require_whole_number
+from .clients import require_client, require_hash_tag
+from .errors import require_prefix, require_whole_number
 from .keys import DEFAULT_PREFIX, QueueKeys, id_to_bytes, id_to_text
 from .scripts import load
 
@@ -252,32 +252,6 @@ class StalledChecker:
                 mode,
             ],
         )
-
-
-def require_client(client: Any) -> None:
-    """Let synchronous Redis clients pass.
-
-    Raises:
-      SettingError: For anything else, clients of ``redis.asyncio`` included.
-    """
-    execute = getattr(client, "execute_command", None)
-    if execute is None or isinstance(client, type) or inspect.iscoroutinefunction(execute):
-        allowed = "a redis.Redis or redis.cluster.RedisCluster (those of redis.asyncio will not do)"
-        raise SettingError("client", "argument", type(client).__name__, allowed)
-
-
-def require_hash_tag(client: Any, prefix: str) -> None:
-    """Let a prefix pass that keeps a queue's keys in one slot of a cluster.
-
-    Raises:
-      SettingError: For a cluster and a prefix without a hash tag.
-    """
-    from redis.cluster import RedisCluster
-
-    _, _, tag = prefix.partition("{")
-    if isinstance(client, RedisCluster) and tag.find("}") < 1:
-        allowed = "one with a hash tag such as '{emq}' for a Redis cluster, where a queue's keys must share a slot"
-        raise SettingError("prefix", "argument", prefix, allowed)
 
 
 def _text(value: bytes) -> str:

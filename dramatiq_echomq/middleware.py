@@ -1,15 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import urlsplit
 
-import redis
 from dramatiq import Broker, Middleware, Worker
 from dramatiq.common import q_name
 from dramatiq.logging import get_logger
 
-from .checker import require_client, require_hash_tag
+from .clients import client_from, require_client, require_hash_tag
 from .errors import SettingError
 from .recovery import Recovery
 from .settings import Settings
@@ -17,9 +16,6 @@ from .sweeper import Sweeper
 
 #: How many seconds a worker that shuts down waits for a check under way.
 STOP_TIMEOUT = 5.0
-
-#: The socket timeouts, in seconds, of a client that is made from a URL.
-SOCKET_TIMEOUT = 10.0
 
 
 class StalledCheckerMiddleware(Middleware):
@@ -76,6 +72,7 @@ class StalledCheckerMiddleware(Middleware):
             batch_size=batch_size,
             report_only=report_only,
         )
+        self.has_own_prefix = prefix is not None
         self.queues = None if queues is None else queue_names_from(queues)
         self.client = client_from(client, url)
         if self.client is not None:
@@ -94,7 +91,8 @@ class StalledCheckerMiddleware(Middleware):
             )
             return
         try:
-            recovery = Recovery(broker, worker, client=client, settings=self.settings, queues=self.queues)
+            settings = self._settings_for(broker)
+            recovery = Recovery(broker, worker, client=client, settings=settings, queues=self.queues)
         except SettingError as error:
             self.logger.error("Stalled jobs are not recovered: %s.", error)
             return
@@ -104,6 +102,13 @@ class StalledCheckerMiddleware(Middleware):
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
         self._stop_sweeper()
+
+    def _settings_for(self, broker: Broker) -> Settings:
+        """An EchoMQBroker knows the prefix and the locks of its own queues."""
+        own = getattr(broker, "settings", None)
+        if not isinstance(own, Settings) or self.has_own_prefix:
+            return self.settings
+        return dataclasses.replace(self.settings, prefix=own.prefix, lock_duration=own.lock_duration)
 
     def _stop_sweeper(self) -> None:
         if self.sweeper is not None:
@@ -118,38 +123,6 @@ def redis_client_of(broker: Broker) -> Any:
         require_client(client)
     except SettingError:
         return None
-    return client
-
-
-def client_from(client: Any, url: str | None) -> Any:
-    """The client that was given or that a URL stands for, or None.
-
-    Raises:
-      SettingError: When there are both, or the URL is none.  A password in
-        the URL is not shown.
-    """
-    if client is not None and url is not None:
-        raise SettingError("client", "keyword argument", type(client).__name__, "left out when there is a url")
-    if url is None:
-        return client
-    try:
-        return client_of_url(url)
-    except (ValueError, TypeError, AttributeError):
-        allowed = "a Redis URL such as redis://localhost:6379/0, with any / ? # @ in a password percent-encoded"
-        raise SettingError("url", "keyword argument", "(not shown, it may hold a password)", allowed) from None
-
-
-def client_of_url(url: str) -> redis.Redis:
-    """A client that does not wait for ever.  Raises an error for any URL that a
-    connection could not be made from.
-    """
-    parts = urlsplit(url)
-    if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
-        raise ValueError("what looks like a path is the end of a password")
-    timeouts = {"socket_timeout": SOCKET_TIMEOUT, "socket_connect_timeout": SOCKET_TIMEOUT}
-    client = redis.Redis.from_url(url, **timeouts)
-    pool = client.connection_pool
-    pool.connection_class(**pool.connection_kwargs)  # finds options that there are not
     return client
 
 

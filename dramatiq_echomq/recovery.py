@@ -169,6 +169,8 @@ class Recovery:
             if (job_id, oddity) not in told:
                 self.logger.warning("Job %s of queue %r: %s", _shown([job_id]), name, _on_one_line(oddity))
 
+        if check.failed_jobs and hasattr(self.broker, "jobs_stalled_out"):
+            self.broker.jobs_stalled_out(name, check.failed_jobs)
         send_signal(self.broker, "after_stalled_check", name, recovered=check.recovered, failed=check.failed)
         if check.recovered_ids:
             send_signal(self.broker, "after_stalled_recovered", name, check.recovered_ids)

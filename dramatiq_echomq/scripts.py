@@ -36,6 +36,9 @@ class Script:
       file_name(str): The file in ``lua/``.  The number before ``.lua`` says
         how many keys the script takes.
       text(str): The script.
+
+    Attributes:
+      code(str): The script without what it says above itself.
     """
 
     def __init__(self, file_name: str, text: str) -> None:
@@ -43,6 +46,7 @@ class Script:
         self.number_of_keys = int(file_name.removesuffix(".lua").rpartition("-")[2])
         self.text = text
         self.sha = hashlib.sha1(text.encode()).hexdigest()
+        self.code = text.partition("--]]\n")[2]
 
     def __call__(self, client: Any, keys: Sequence[Any], args: Sequence[Any]) -> Any:
         """Run the script and return its reply with all texts as bytes, whatever

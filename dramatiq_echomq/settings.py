@@ -14,7 +14,7 @@ DJANGO_SETTING = "DRAMATIQ_ECHOMQ"
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-def _whole_number(default: int, *, minimum: int) -> Any:
+def _whole_number(default: int | None, *, minimum: int) -> Any:
     def check(name: str, value: Any, source: str) -> int:
         return require_whole_number(name, value, minimum=minimum, source=source)
 
@@ -61,6 +61,9 @@ class Settings:
       batch_size(int): How many ids one script call looks at.
       report_only(bool): Whether checks only say what they would do.
       lock_duration(int): The ms after which a lock ends that is not renewed.
+      keep_completed(int): How many completed jobs a queue keeps.
+      keep_failed(int): How many failed jobs a queue keeps; None for all.
+      dead_message_ttl(int): The ms for which failed jobs are kept.
     """
 
     prefix: str = _prefix("emq")
@@ -69,6 +72,9 @@ class Settings:
     batch_size: int = _whole_number(1_000, minimum=1)
     report_only: bool = _switch(False)
     lock_duration: int = _whole_number(30_000, minimum=1)
+    keep_completed: int = _whole_number(1_000, minimum=0)
+    keep_failed: int | None = _whole_number(None, minimum=0)
+    dead_message_ttl: int = _whole_number(7 * 86_400_000, minimum=1_000)
 
     @classmethod
     def load(cls, **keywords: Any) -> Settings:

@@ -39,6 +39,16 @@ class StalledSignals(Middleware):
           job_ids(Sequence[str]): The jobs, the oldest first.
         """
 
+    def after_locks_renewed(self, broker: Broker, *, smallest_ttl: int) -> None:
+        """Called after an EchoMQBroker has renewed the locks of its process.
+
+        Parameters:
+          broker(Broker)
+          smallest_ttl(int): The least that was left of one of the locks, in
+            ms.  Usually three quarters of the lock duration; the closer to
+            zero, the closer this worker is to losing its jobs.
+        """
+
 
 def send_signal(broker: Broker, signal: str, *args: Any, **kwargs: Any) -> None:
     """Call a hook of every middleware that has it, the last added first.

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import redis
+
+from .jobs import TakenJob
+from .keys import QueueKeys
+from .scripts import load
+
+
+class BeginRecorder:
+    """Tells Redis that jobs have begun, without waiting for an answer: what
+    was written to the socket arrives even if the process is killed right
+    after, and that is when it matters.
+
+    Parameters:
+      client(redis.Redis): The client whose kind of connection to use.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.script = load("beginJob-2.lua")
+        self._mutex = threading.Lock()
+        self._connection: Any = None
+        self._process_id = 0
+
+    def record(self, keys: QueueKeys, job: TakenJob) -> None:
+        """Record that a job has begun.  When Redis cannot be reached the job
+        runs all the same: if it kills this worker, that stall is not counted.
+        """
+        names = [keys.job(job.job_id), keys.lock(job.job_id)]
+        try:
+            if getattr(self.client, "connection_pool", None) is None:
+                self.script(self.client, names, [job.token])
+                return
+            with self._mutex:
+                try:
+                    self._send(names, job.token)
+                except (redis.RedisError, OSError):
+                    self._close()
+                    self._send(names, job.token)
+        except (redis.RedisError, OSError):
+            with self._mutex:
+                self._close()
+
+    def close(self) -> None:
+        with self._mutex:
+            self._close()
+
+    def _send(self, names: list[bytes], token: bytes) -> None:
+        connection = self._connected()
+        connection.can_read(timeout=0)
+        connection.send_command("EVAL", self.script.code, len(names), *names, token, check_health=False)
+
+    def _connected(self) -> Any:
+        if self._connection is None or self._process_id != os.getpid():
+            connection = self.client.connection_pool.make_connection()
+            connection.connect()
+            connection.send_command("CLIENT", "REPLY", "OFF", check_health=False)
+            self._connection, self._process_id = connection, os.getpid()
+        return self._connection
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.disconnect()

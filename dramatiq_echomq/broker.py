@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+from uuid import uuid4
+
+import redis
+from dramatiq import Actor, Broker, Consumer, Message, Middleware
+from dramatiq.common import current_millis, q_name
+from dramatiq.errors import QueueJoinTimeout
+from dramatiq.middleware import SkipMessage
+
+from .begin import BeginRecorder
+from .checker import FailedJob
+from .clients import client_from, client_with, require_client, require_hash_tag
+from .consumer import Desk, JobConsumer
+from .errors import JobStalled
+from .holdings import Holdings
+from .job_queue import JobQueue, Kept, QueueCounts
+from .jobs import JOB_ID_OPTION, JobMessage
+from .keys import QueueKeys
+from .locks import ROUNDS_PER_LOCK, LockManager
+from .policies import POLICY_OPTIONS, policies_of, policy_for, validate_policy
+from .settings import Settings
+from .signals import send_signal
+from .stalls import fail_stalled, stalled_message
+
+#: The socket timeout of the connections that take jobs, in seconds.
+TAKING_TIMEOUT = 15.0
+
+#: The longest socket timeout of a renewal, in seconds.
+LONGEST_RENEWAL = 5.0
+
+
+class EchoMQBroker(Broker):
+    """A broker that keeps messages as EchoMQ jobs in Redis.  Each job that
+    runs has a lock that its process renews; a job whose process dies comes
+    back with :class:`.StalledCheckerMiddleware`.  Programs on BullMQ can
+    share the queues under the same prefix.
+
+    Examples:
+
+      >>> EchoMQBroker(url="redis://127.0.0.1:6379/0")
+
+      >>> EchoMQBroker(host="127.0.0.1", port=6379, db=0)
+
+    What a setting is when it is not given here: see :class:`.Settings`.
+
+    Parameters:
+      url(str): The Redis to connect to.
+      client(redis.Redis): A client to use instead.
+      middleware(list[Middleware]): All middleware, instead of Dramatiq's default.
+      prefix(str): What the keys of all queues begin with.  Defaults to ``emq``.
+      lock_duration(int): How many ms the lock of a job lasts that is not
+        renewed.  Defaults to 30 seconds.
+      keep_completed(int): How many completed jobs to keep in each queue.
+        Defaults to 1,000.
+      keep_failed(int): How many failed jobs to keep in each queue.  Defaults
+        to all.
+      dead_message_ttl(int): How many ms failed jobs are kept.  Defaults to 7 days.
+      **redis_parameters: Passed on to :class:`redis.Redis`.
+
+    Raises:
+      SettingError: When one of these cannot be used.  It is a ValueError.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str | None = None,
+        client: Any = None,
+        middleware: list[Middleware] | None = None,
+        prefix: str | None = None,
+        lock_duration: int | None = None,
+        keep_completed: int | None = None,
+        keep_failed: int | None = None,
+        dead_message_ttl: int | None = None,
+        **redis_parameters: Any,
+    ) -> None:
+        super().__init__(middleware=middleware)
+        self.settings = Settings.load(
+            prefix=prefix,
+            lock_duration=lock_duration,
+            keep_completed=keep_completed,
+            keep_failed=keep_failed,
+            dead_message_ttl=dead_message_ttl,
+        )
+        self.client = client_from(client, url, **redis_parameters) or redis.Redis(**redis_parameters)
+        require_client(self.client)
+        require_hash_tag(self.client, self.settings.prefix)
+        self.namespace = self.settings.prefix
+        self.queues: set[str] = set()
+        self.actor_options |= POLICY_OPTIONS.keys()
+        self.holdings = Holdings()
+        self.locks = LockManager(
+            client_with(self.client, socket_timeout=self._renewal_timeout(), retries=1),
+            self.holdings,
+            keys_of=self._keys_of,
+            lock_duration=self.settings.lock_duration,
+            report=lambda smallest_ttl: send_signal(self, "after_locks_renewed", smallest_ttl=smallest_ttl),
+        )
+        self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, retries=0)
+        self._begins = BeginRecorder(self.client)
+        self._desks: dict[str, Desk] = {}
+        self._processing = threading.local()
+
+    def declare_actor(self, actor: Actor[Any, Any]) -> None:
+        validate_policy(actor.options, f"option of actor {actor.actor_name!r}")
+        super().declare_actor(actor)
+
+    def declare_queue(self, queue_name: str) -> None:
+        """Declare a queue.  Has no effect if it has already been declared."""
+        if queue_name not in self.queues:
+            self.emit_before("declare_queue", queue_name)
+            self.queues.add(queue_name)
+            self.emit_after("declare_queue", queue_name)
+
+    def get_declared_queues(self) -> set[str]:
+        return self.queues.copy()
+
+    def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
+        """Enqueue a message.
+
+        Parameters:
+          message(Message): The message to enqueue.
+          delay(int): The minimum number of ms to delay the message by.
+
+        Raises:
+          SettingError: When an option of the message cannot be used.
+          redis.RedisError: When Redis cannot be used.
+
+        Returns:
+          Message: A copy that knows the id of its job.
+        """
+        queue_name, job_id = q_name(message.queue_name), str(uuid4())
+        due = _due(message, delay)
+        options = {JOB_ID_OPTION: job_id, **({"eta": due} if due else {})}
+        message = message.copy(queue_name=queue_name, options=options)
+        self.emit_before("enqueue", message, delay)
+        try:
+            self._add_job(message, job_id, due)
+        except Exception as error:
+            self._note_failed_enqueue(error)
+            raise
+        self.emit_after("enqueue", message, delay)
+        return message
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
+        """Create a new consumer for a queue.
+
+        Parameters:
+          queue_name(str): The queue to consume.
+          prefetch(int): How many messages to hold at most.
+          timeout(int): The idle timeout in ms.
+
+        Returns:
+          Consumer: A consumer that takes jobs from Redis.
+        """
+        return JobConsumer(self._desk(queue_name), prefetch, timeout)
+
+    def flush(self, queue_name: str) -> None:
+        """Drop all the messages of a queue, finished ones included."""
+        self._desk(queue_name).queue.purge()
+
+    def flush_all(self) -> None:
+        """Drop all messages of all declared queues."""
+        for queue_name in self.get_declared_queues():
+            self.flush(queue_name)
+
+    def join(self, queue_name: str, *, interval: int = 100, timeout: int | None = None) -> None:
+        """Wait until a queue has no waiting, active, delayed or prioritized
+        job.  Meant for tests.
+
+        Parameters:
+          queue_name(str)
+          interval(int): How often to look, in ms.
+          timeout(int): How long to wait at most, in ms.
+
+        Raises:
+          QueueJoinTimeout: When the timeout elapses.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout / 1000
+        while True:
+            counts = self.get_queue_message_counts(queue_name)
+            if not counts.waiting + counts.active + counts.delayed + counts.prioritized + counts.paused:
+                return
+            if deadline is not None and time.monotonic() >= deadline:
+                raise QueueJoinTimeout(queue_name)
+            time.sleep(interval / 1000)
+
+    def close(self) -> None:
+        """Close the connections that the broker opened besides its client's."""
+        self._begins.close()
+        for client in (self._taking_client, self.locks.client):
+            if client is not self.client:
+                client.close()
+
+    def get_queue_message_counts(self, queue_name: str) -> QueueCounts:
+        """Count the jobs of a queue in each state."""
+        return self._desk(queue_name).queue.counts()
+
+    def pause(self, queue_name: str) -> None:
+        """Keep all workers, in every language, from taking jobs of a queue."""
+        self._desk(queue_name).queue.set_paused(True)
+
+    def resume(self, queue_name: str) -> None:
+        """Let workers take the jobs of a paused queue again."""
+        self._desk(queue_name).queue.set_paused(False)
+
+    def retry(self, queue_name: str, job_id: str | bytes) -> bool:
+        """Give a failed job another life, with no stalls on record.
+
+        Returns:
+          bool: False when the queue has no such failed job.
+        """
+        return self._desk(queue_name).queue.retry(job_id)
+
+    def jobs_stalled_out(self, queue_name: str, failed_jobs: Iterable[FailedJob]) -> None:
+        """Let Dramatiq see the jobs that a check has failed.  Never raises."""
+        for failed in failed_jobs:
+            try:
+                data = failed.data or self._desk(queue_name).queue.data_of(failed.job_id) or b""
+                message = stalled_message(queue_name, failed, data)
+                if message is not None:
+                    fail_stalled(self, message, JobStalled(failed.reason, failed.stalls, failed.worker))
+            except Exception:
+                self.logger.warning("The failure of stalled job %r could not be told.", failed.job_id, exc_info=True)
+
+    def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
+        message = args[0] if args else None
+        if isinstance(message, JobMessage) and message.lock_lost:
+            self._refuse_lost(signal, message)
+            return
+        if signal == "worker_boot":
+            self.locks.start()
+        super().emit_before(signal, *args, **kwargs)
+        if signal == "process_message" and isinstance(message, JobMessage):
+            self.holdings.begin(message)
+            self._begins.record(self._keys_of(message.queue_name), message.job)
+
+    def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
+        message = args[0] if args else None
+        if isinstance(message, JobMessage):
+            if signal in ("process_message", "skip_message"):
+                self.holdings.finishing(message, kwargs.get("exception"))
+            if message.lock_lost:
+                self._tell_of_lost(signal, message)
+                return
+            if signal == "process_message":
+                self._after_process_message(message, **kwargs)
+                return
+        super().emit_after(signal, *args, **kwargs)
+        if signal == "worker_shutdown":
+            self.locks.stop()
+
+    def _refuse_lost(self, signal: str, message: JobMessage) -> None:
+        """A job that is lost is not run, and nobody is told that it ended."""
+        message.fail()
+        if signal == "process_message":
+            raise SkipMessage(f"job {message.job.job_id!r} is not this worker's any more")
+
+    def _tell_of_lost(self, signal: str, message: JobMessage) -> None:
+        """A job that was lost while it ran is neither retried nor has a
+        result: to the middleware it was skipped.
+        """
+        message.fail()
+        if signal in ("process_message", "skip_message"):
+            super().emit_after("skip_message", message)
+
+    def _after_process_message(
+        self, message: JobMessage, *, result: Any = None, exception: BaseException | None = None
+    ) -> None:
+        message.result = result
+        self._processing.message = message
+        try:
+            super().emit_after("process_message", message, result=result, exception=exception)
+        finally:
+            self._processing.message = None
+        if message.failed_enqueue is not None and not message.failed:
+            self.logger.error(
+                "Job %r is failed: a message that follows from it could not be enqueued. Retry it once Redis answers.",
+                message.job.job_id,
+            )
+            message.fail()
+            message.stuff_exception(exception or message.failed_enqueue)
+
+    def _note_failed_enqueue(self, error: Exception) -> None:
+        """Middleware enqueues retries and callbacks, and Dramatiq swallows
+        what they raise: the message must not be acked as if all was well.
+        """
+        message = getattr(self._processing, "message", None)
+        if message is not None:
+            message.failed_enqueue = error
+
+    def _add_job(self, message: Message[Any], job_id: str, due: int) -> None:
+        actor = self.actors.get(message.actor_name)
+        opts: dict[str, Any] = policy_for(message.options, actor.options if actor else {})
+        if due:
+            opts["delay"] = max(due - current_millis(), 0)
+        opts.update(self._retention_opts())
+        options = {name: value for name, value in message.options.items() if name != "eta"}
+        self._desk(message.queue_name).queue.add(
+            job_id,
+            name=message.actor_name,
+            data=dataclasses.replace(message, options=options).encode(),
+            opts=opts,
+            due=due,
+            priority=opts.get("priority", 0),
+        )
+
+    def _retention_opts(self) -> dict[str, Any]:
+        """What jobs say about how long they are kept, for workers and checkers
+        that do not know this broker's settings.
+        """
+        settings = self.settings
+        opts: dict[str, Any] = {}
+        if settings.keep_completed != Settings.keep_completed:
+            opts["removeOnComplete"] = settings.keep_completed
+        if settings.keep_failed is not None:
+            opts["removeOnFail"] = {"count": settings.keep_failed, "age": settings.dead_message_ttl // 1000}
+        return opts
+
+    def _desk(self, queue_name: str) -> Desk:
+        name = q_name(queue_name)
+        if name not in self._desks:
+            settings = self.settings
+            desk = Desk(
+                JobQueue(self._keys_of(name), self.client, self._taking_client),
+                holdings=self.holdings,
+                locks=self.locks,
+                lock_duration=settings.lock_duration,
+                keep_completed=Kept(count=settings.keep_completed),
+                keep_failed=Kept(count=settings.keep_failed, age=settings.dead_message_ttl // 1000),
+                policies=lambda: policies_of(self.actors.values()),
+                stalled_out=self._fail_deferred,
+            )
+            self._desks.setdefault(name, desk)
+        return self._desks[name]
+
+    def _fail_deferred(self, message: JobMessage, consumer: Consumer) -> None:
+        job = message.job
+        reason = job.deferred_failure.decode("utf-8", "replace")
+        worker = job.previous_worker.decode("utf-8", "replace")
+        fail_stalled(self, message, JobStalled(reason, job.stalls, worker), consumer.nack)
+
+    def _keys_of(self, queue_name: str) -> QueueKeys:
+        return QueueKeys(queue_name, self.settings.prefix)
+
+    def _renewal_timeout(self) -> float:
+        return min(self.settings.lock_duration / 1000 / ROUNDS_PER_LOCK, LONGEST_RENEWAL)
+
+
+def _due(message: Message[Any], delay: int | None) -> int:
+    """When a message is due in ms, or 0 for now.  An ``eta`` that a user put
+    into the options by hand counts as a delay.
+    """
+    if delay is not None:
+        return current_millis() + int(delay) if delay > 0 else 0
+    eta = message.options.get("eta")
+    if isinstance(eta, int | float) and not isinstance(eta, bool) and eta > current_millis():
+        return int(eta)
+    return 0

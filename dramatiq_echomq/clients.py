@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import inspect
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import SentinelConnectionPool
+
+from .errors import SettingError
+
+#: The socket timeouts, in seconds, of a client that is made from a URL.
+SOCKET_TIMEOUT = 10.0
+
+
+def client_from(client: Any, url: str | None, **parameters: Any) -> Any:
+    """The client that was given, or that a URL and parameters stand for, or None.
+
+    Raises:
+      SettingError: When there are both, or the URL is none.  A password in
+        the URL is not shown.
+    """
+    if client is not None and url is not None:
+        raise SettingError("client", "keyword argument", type(client).__name__, "left out when there is a url")
+    if url is None:
+        return client
+    try:
+        return client_of_url(url, **parameters)
+    except (ValueError, TypeError, AttributeError):
+        allowed = "a Redis URL such as redis://localhost:6379/0, with any / ? # @ in a password percent-encoded"
+        raise SettingError("url", "keyword argument", "(not shown, it may hold a password)", allowed) from None
+
+
+def client_of_url(url: str, **parameters: Any) -> redis.Redis:
+    """A client that does not wait for ever.  Raises an error for any URL that a
+    connection could not be made from.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
+        raise ValueError("what looks like a path is the end of a password")
+    timeouts = {"socket_timeout": SOCKET_TIMEOUT, "socket_connect_timeout": SOCKET_TIMEOUT}
+    client = redis.Redis.from_url(url, **{**timeouts, **parameters})
+    pool = client.connection_pool
+    pool.connection_class(**pool.connection_kwargs)  # finds options that there are not
+    return client
+
+
+def client_with(client: Any, *, socket_timeout: float | None = None, retries: int) -> Any:
+    """Make a client of the same server with connections of its own.
+
+    Parameters:
+      client(redis.Redis): The client to take the connection's parameters from.
+      socket_timeout(float): The timeout in seconds; None keeps the client's.
+      retries(int): How often a command is sent again when the connection breaks.
+
+    Returns:
+      redis.Redis: The new client; a client that has no such pool, as one of
+      a cluster, is returned as it is.
+    """
+    pool = getattr(client, "connection_pool", None)
+    if pool is None:
+        return client
+    parameters = {name: value for name, value in pool.connection_kwargs.items() if name != "connection_pool"}
+    parameters.update(retry=Retry(NoBackoff(), retries), retry_on_timeout=False)
+    if socket_timeout is not None:
+        parameters.update(socket_timeout=socket_timeout, socket_connect_timeout=socket_timeout)
+    if isinstance(pool, SentinelConnectionPool):
+        own: redis.ConnectionPool = SentinelConnectionPool(
+            pool.service_name,
+            pool.sentinel_manager,
+            is_master=pool.is_master,
+            check_connection=pool.check_connection,
+            connection_class=pool.connection_class,
+            **parameters,
+        )
+    else:
+        own = redis.ConnectionPool(connection_class=pool.connection_class, **parameters)
+    return redis.Redis(connection_pool=own)
+
+
+def socket_timeout_of(client: Any) -> float | None:
+    """The socket timeout of a client's connections in seconds, or None."""
+    pool = getattr(client, "connection_pool", None)
+    timeout = pool.connection_kwargs.get("socket_timeout") if pool is not None else None
+    return float(timeout) if timeout else None
+
+
+def require_client(client: Any) -> None:
+    """Let synchronous Redis clients pass.
+
+    Raises:
+      SettingError: For anything else, clients of ``redis.asyncio`` included.
+    """
+    execute = getattr(client, "execute_command", None)
+    if execute is None or isinstance(client, type) or inspect.iscoroutinefunction(execute):
+        allowed = "a redis.Redis or redis.cluster.RedisCluster (those of redis.asyncio will not do)"
+        raise SettingError("client", "argument", type(client).__name__, allowed)
+
+
+def require_hash_tag(client: Any, prefix: str) -> None:
+    """Let a prefix pass that keeps a queue's keys in one slot of a cluster.
+
+    Raises:
+      SettingError: For a cluster and a prefix without a hash tag.
+    """
+    from redis.cluster import RedisCluster
+
+    _, _, tag = prefix.partition("{")
+    if isinstance(client, RedisCluster) and tag.find("}") < 1:
+        allowed = "one with a hash tag such as '{emq}' for a Redis cluster, where a queue's keys must share a slot"
+        raise SettingError("prefix", "argument", prefix, allowed)

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import redis
+from dramatiq import Consumer, MessageProxy
+from dramatiq.errors import ConnectionClosed
+from dramatiq.logging import get_logger
+
+from .clients import socket_timeout_of
+from .errors import EchoMQError
+from .holdings import Holdings
+from .job_queue import GONE, NOT_OWNED, JobQueue, Kept, Pickup, now_in_ms
+from .jobs import (
+    JobMessage,
+    TakenJob,
+    UndecodableJob,
+    failed_reason_of,
+    message_from,
+    return_value_of,
+    stack_trace_of,
+)
+from .locks import LockManager
+
+#: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.
+CONSUMER_ERRORS = (redis.RedisError, EchoMQError, OSError)
+
+#: How long to wait while only suspects are left, in seconds.
+SUSPECT_WAIT = 0.1
+
+
+class Desk:
+    """What the consumers of one queue share, one after the other: a consumer
+    ends with its connection, the jobs in memory do not.
+
+    Parameters:
+      queue(JobQueue)
+      holdings(Holdings)
+      locks(LockManager)
+      lock_duration(int): How many ms a lock lasts where a job does not say so.
+      keep_completed(Kept)
+      keep_failed(Kept)
+      policies(Callable): Gives what actors say about their jobs, by name.
+      stalled_out(Callable): Called with a message that an earlier stall has
+        failed, when it is to be nacked with the reason.
+    """
+
+    def __init__(
+        self,
+        queue: JobQueue,
+        *,
+        holdings: Holdings,
+        locks: LockManager,
+        lock_duration: int,
+        keep_completed: Kept,
+        keep_failed: Kept,
+        policies: Callable[[], Mapping[str, Any]],
+        stalled_out: Callable[[JobMessage, Consumer], None],
+    ) -> None:
+        self.queue = queue
+        self.queue_name = queue.keys.queue_name
+        self.holdings = holdings
+        self.locks = locks
+        self.lock_duration = lock_duration
+        self.keep_completed = keep_completed
+        self.keep_failed = keep_failed
+        self.policies = policies
+        self.stalled_out = stalled_out
+        self.prefetched: deque[JobMessage] = deque()
+        self.sequence = itertools.count()
+
+
+class JobConsumer(Consumer):
+    """Takes the jobs of a queue and finishes them.  Every error of Redis
+    becomes a ConnectionClosed, which Dramatiq answers with another try.
+
+    Parameters:
+      desk(Desk)
+      prefetch(int): How many jobs to hold at most.
+      timeout(int): How many ms to wait for a job at most.
+    """
+
+    def __init__(self, desk: Desk, prefetch: int, timeout: int) -> None:
+        self.logger = get_logger(__name__, type(self))
+        self.desk = desk
+        self.prefetch = prefetch
+        self.timeout = timeout / 1000
+        self.worker_name = f"{socket.gethostname()}:{os.getpid()}"
+        socket_timeout = socket_timeout_of(desk.queue.taking_client)
+        self.longest_block = min(self.timeout, socket_timeout / 2) if socket_timeout else self.timeout
+
+    def __next__(self) -> JobMessage | None:
+        try:
+            return self._from_memory() or self._from_redis()
+        except CONSUMER_ERRORS as error:
+            raise ConnectionClosed(error) from None
+
+    def ack(self, message: MessageProxy) -> None:
+        self._finish(
+            message, "completed", return_value_of(getattr(message, "result", None)), "", self.desk.keep_completed
+        )
+
+    def nack(self, message: MessageProxy) -> None:
+        exception = message._exception
+        self._finish(message, "failed", failed_reason_of(exception), stack_trace_of(exception), self.desk.keep_failed)
+
+    def requeue(self, messages: Iterable[MessageProxy]) -> None:
+        """Give messages back that were not begun, and the prefetched ones
+        behind them, so that all of them keep their order.
+        """
+        returned = [*_own(messages), *self.desk.prefetched]
+        returned = sorted((m for m in returned if not m.lock_lost), key=lambda message: message.sequence)
+        try:
+            for message in returned:
+                self.desk.holdings.finishing(message)
+            self.desk.queue.give_back(returned)
+        except CONSUMER_ERRORS as error:
+            raise ConnectionClosed(error) from None
+        self.desk.prefetched.clear()
+        for message in returned:
+            self.desk.holdings.forget(message)
+
+    def close(self) -> None:
+        try:
+            self.requeue([])
+        except ConnectionClosed as error:
+            self.logger.debug("Prefetched messages stay in memory for the next consumer: %s", error)
+
+    def _from_memory(self) -> JobMessage | None:
+        prefetched = self.desk.prefetched
+        for _ in range(len(prefetched)):
+            message = prefetched.popleft()
+            if message.lock_lost:
+                continue
+            if not message.job.is_suspect or self.desk.holdings.claim_suspect(message):
+                return message
+            prefetched.append(message)
+        return None
+
+    def _from_redis(self) -> JobMessage | None:
+        desk = self.desk
+        room = self.prefetch - desk.holdings.count(desk.queue_name)
+        refill = max(1, self.prefetch // 4)
+        if desk.locks.is_cut_off:
+            desk.holdings.wait_for_change(self.timeout)
+            return None
+        if room < refill:
+            desk.holdings.wait_for_room(desk.queue_name, self.prefetch - refill, self.timeout)
+            return None
+
+        taken_at = time.monotonic()
+        pickup = desk.queue.take(
+            room,
+            worker=self.worker_name,
+            lock_duration=desk.lock_duration,
+            suspects=0 if desk.holdings.has_suspect() else 1,
+            policies=desk.policies(),
+        )
+        self._receive(pickup.jobs, taken_at)
+        message = self._from_memory()
+        if message is None and not pickup.jobs:
+            self._wait(pickup)
+        return message
+
+    def _receive(self, jobs: list[TakenJob], taken_at: float) -> None:
+        """Keep the jobs that can run, then fail those that must not."""
+        messages, undecodable = [], []
+        for job in jobs:
+            try:
+                messages.append(JobMessage(message_from(job, self.desk.queue_name), job, next(self.desk.sequence)))
+            except UndecodableJob as error:
+                undecodable.append((job, error))
+        self.desk.holdings.hold(messages, taken_at)
+        self.desk.prefetched.extend(message for message in messages if not message.job.deferred_failure)
+        for message in messages:
+            if message.job.deferred_failure:
+                self.desk.stalled_out(message, self)
+        for job, fault in undecodable:
+            self.logger.error("Job %r of queue %r is failed: %s", job.job_id, self.desk.queue_name, fault)
+            self._finish_job(job, now_in_ms(), "failed", str(fault), "", self.desk.keep_failed)
+
+    def _wait(self, pickup: Pickup) -> None:
+        if pickup.suspects_left or self.desk.prefetched:
+            self.desk.holdings.wait_for_change(min(self.timeout, SUSPECT_WAIT))
+            return
+        seconds = self.longest_block
+        if pickup.next_due:
+            seconds = min(seconds, pickup.next_due / 1000 - time.time())
+        if seconds > 0:
+            self.desk.queue.wait_for_marker(seconds)
+
+    def _finish(self, message: MessageProxy, target: str, value: str, trace: str, keep: Kept) -> None:
+        if not isinstance(message, JobMessage) or message.lock_lost:
+            return
+        try:
+            self.desk.holdings.finishing(message)
+            self.desk.locks.renew_if_overdue(message)
+            if message.finished_at is None:
+                message.finished_at = now_in_ms()
+            self._finish_job(message.job, message.finished_at, target, value, trace, keep)
+        except CONSUMER_ERRORS as error:
+            raise ConnectionClosed(error) from None
+        self.desk.holdings.forget(message)
+
+    def _finish_job(self, job: TakenJob, at: int, target: str, value: str, trace: str, keep: Kept) -> None:
+        outcome = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace, keep=keep)
+        if outcome == NOT_OWNED or (outcome == GONE and keep.count != 0):
+            self.logger.warning(
+                "Job %r of queue %r did not become %s: its lock is %s, so another worker runs or ran it.",
+                job.job_id,
+                self.desk.queue_name,
+                target,
+                "not this worker's any more" if outcome == NOT_OWNED else "gone with the job",
+            )
+
+
+def _own(messages: Iterable[MessageProxy]) -> list[JobMessage]:
+    return [message for message in messages if isinstance(message, JobMessage)]

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+
+from dramatiq.middleware import Interrupt
+
+from .jobs import JobMessage
+from .runners import Runner, absorb
+
+
+class LockLost(Interrupt):
+    """Raised in an actor whose job is no longer its own: the lock ended,
+    because the process was frozen or could not reach Redis, and the job may
+    run on another worker by now.
+    """
+
+
+@dataclasses.dataclass(eq=False)
+class Holding:
+    """A job that this process holds."""
+
+    message: JobMessage
+    renewed_at: float
+    runner: Runner | None = None
+    is_finishing: bool = False
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether its lock must have ended by this process's own clock."""
+        return time.monotonic() - self.renewed_at > self.message.job.lock_duration / 1000
+
+    @property
+    def is_orphaned(self) -> bool:
+        """Whether the thread that ran it died, as interrupts can do to threads."""
+        return self.runner is not None and not self.is_finishing and not self.runner.is_alive()
+
+
+class Holdings:
+    """The jobs that this process holds: those that wait in its memory, and
+    those that run.  Any thread may ask and tell.
+    """
+
+    def __init__(self) -> None:
+        self._by_token: dict[bytes, Holding] = {}
+        self._suspect: bytes | None = None
+        self._changed = threading.Condition()
+
+    def hold(self, messages: Iterable[JobMessage], taken_at: float) -> None:
+        """Note jobs that were taken.
+
+        Parameters:
+          messages(Iterable[JobMessage])
+          taken_at(float): The monotonic time just before they were taken.
+        """
+        with self._changed:
+            for message in messages:
+                self._by_token[message.job.token] = Holding(message, taken_at)
+            self._changed.notify_all()
+
+    def begin(self, message: JobMessage) -> None:
+        """Note that the current thread runs a job."""
+        with self._changed:
+            if holding := self._by_token.get(message.job.token):
+                holding.runner = Runner()
+
+    def finishing(self, message: JobMessage, raised: BaseException | None = None) -> None:
+        """Note that a job is about to be finished or given back: from now on
+        nothing interrupts its thread, and what was on its way arrives here.
+
+        Parameters:
+          message(JobMessage)
+          raised(BaseException): What its actor raised.
+        """
+        with self._changed:
+            if holding := self._by_token.get(message.job.token):
+                holding.is_finishing = True
+            on_its_way, message.interrupted = message.interrupted, False
+        if on_its_way and not isinstance(raised, LockLost):
+            absorb(LockLost)
+
+    def lose(self, holding: Holding) -> bool:
+        """Give up a job whose lock is lost, and interrupt its thread.
+
+        Returns:
+          bool: False when the job is being finished: then Redis has the last word.
+        """
+        message = holding.message
+        with self._changed:
+            if holding.is_finishing or message.job.token not in self._by_token:
+                return False
+            message.lock_lost = True
+            self._drop(message)
+            if holding.runner is not None:
+                message.interrupted = True
+                holding.runner.interrupt(LockLost)
+            return True
+
+    def forget(self, message: JobMessage) -> None:
+        """Note that a job is finished, given back or given up."""
+        with self._changed:
+            self._drop(message)
+
+    def clear(self) -> None:
+        """Forget every job."""
+        with self._changed:
+            self._by_token.clear()
+            self._suspect = None
+            self._changed.notify_all()
+
+    def find(self, message: JobMessage) -> Holding | None:
+        with self._changed:
+            return self._by_token.get(message.job.token)
+
+    def all(self) -> list[Holding]:
+        with self._changed:
+            return list(self._by_token.values())
+
+    def by_queue_and_duration(self) -> dict[tuple[str, int], list[Holding]]:
+        """The jobs in groups of those that one call can renew."""
+        groups: defaultdict[tuple[str, int], list[Holding]] = defaultdict(list)
+        for holding in self.all():
+            groups[holding.message.queue_name, holding.message.job.lock_duration].append(holding)
+        return groups
+
+    def count(self, queue_name: str) -> int:
+        """How many jobs of a queue this process holds."""
+        return sum(holding.message.queue_name == queue_name for holding in self.all())
+
+    def wait_for_room(self, queue_name: str, most: int, timeout: float) -> None:
+        """Wait until at most this many jobs of a queue are held, or for so many seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.count(queue_name) <= most, timeout)
+
+    def wait_for_change(self, timeout: float) -> None:
+        """Wait until a job is taken or let go, or for so many seconds."""
+        with self._changed:
+            self._changed.wait(timeout)
+
+    def claim_suspect(self, message: JobMessage) -> bool:
+        """Let one suspect of the process run, a job that has stalled before."""
+        with self._changed:
+            if self._suspect not in (None, message.job.token):
+                return False
+            self._suspect = message.job.token
+            return True
+
+    def has_suspect(self) -> bool:
+        """Whether any of the jobs held is a suspect."""
+        return any(holding.message.job.is_suspect for holding in self.all())
+
+    def _drop(self, message: JobMessage) -> None:
+        self._by_token.pop(message.job.token, None)
+        if self._suspect == message.job.token:
+            self._suspect = None
+        self._changed.notify_all()

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import redis
+
+from .jobs import JobMessage, TakenJob
+from .keys import QueueKeys, id_to_bytes
+from .scripts import load
+
+#: What `version` of a queue's meta becomes when no other runtime has set it.
+META_VERSION = "echomq:1"
+
+#: How many jobs one call gives back or removes.
+BATCH = 1_000
+
+#: What :meth:`JobQueue.finish` returns.
+NOT_OWNED, GONE = 0, -1
+
+
+@dataclasses.dataclass(frozen=True)
+class QueueCounts:
+    """How many jobs of a queue are in each state."""
+
+    waiting: int
+    active: int
+    delayed: int
+    prioritized: int
+    paused: int
+    completed: int
+    failed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """How many finished jobs are kept, and for how many s; None for any."""
+
+    count: int | None = None
+    age: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Pickup:
+    """What a pickup brought.
+
+    Parameters:
+      jobs(list[TakenJob])
+      next_due(int): When the next delayed job is due in ms, or 0.
+      suspects_left(int): How many jobs were left because they stalled before.
+    """
+
+    jobs: list[TakenJob]
+    next_due: int
+    suspects_left: int
+
+
+class JobQueue:
+    """One queue in Redis: each method is one call of a script.
+
+    Parameters:
+      keys(QueueKeys)
+      client(redis.Redis)
+      taking_client(redis.Redis): A client that never sends a command twice by
+        itself: jobs that were taken twice would wait for their locks to end.
+    """
+
+    def __init__(self, keys: QueueKeys, client: Any, taking_client: Any) -> None:
+        self.keys = keys
+        self.client = client
+        self.taking_client = taking_client
+        self._unanswered = ""
+
+    def add(
+        self, job_id: str, *, name: str, data: bytes, opts: Mapping[str, Any], due: int = 0, priority: int = 0
+    ) -> None:
+        """Add a job, once, however often the call is sent.
+
+        Parameters:
+          job_id(str): An id that no other job has had.
+          name(str)
+          data(bytes)
+          opts(Mapping)
+          due(int): When it is due in ms since the epoch, or 0 for now.
+          priority(int): 1 is the most urgent; 0 for none.
+        """
+        args = [job_id, name, data, json.dumps(opts), now_in_ms(), due, priority, META_VERSION]
+        self._run("addJob-1.lua", *args)
+
+    def take(
+        self, count: int, *, worker: str, lock_duration: int, suspects: int, policies: Mapping[str, Any]
+    ) -> Pickup:
+        """Take jobs to run.  When the reply of the last call was lost, its
+        jobs come first.
+
+        Parameters:
+          count(int): How many at most.
+          worker(str): The name that the jobs keep of this worker.
+          lock_duration(int): How long their locks last in ms.
+          suspects(int): How many jobs to take that have stalled before.
+          policies(Mapping): By the name of an actor, its ``lockDuration`` and
+            ``maxStalledCount``.
+        """
+        args = (count, worker, lock_duration, suspects, json.dumps(policies))
+        try:
+            return self._take(*args)
+        except (redis.ConnectionError, redis.TimeoutError):
+            return self._take(*args)
+
+    def _take(self, count: int, worker: str, lock_duration: int, suspects: int, policies: str) -> Pickup:
+        call, lost = uuid.uuid4().hex, self._unanswered
+        self._unanswered = lost or call
+        args = [now_in_ms(), count, worker, lock_duration, call, suspects, policies, lost]
+        rows, next_due, left = self._run("takeJobs-1.lua", *args, client=self.taking_client)
+        self._unanswered = ""
+        return Pickup([TakenJob.from_row(row) for row in rows], int(next_due), int(left))
+
+    def finish(self, job: TakenJob, *, at: int, target: str, value: str, trace: str, keep: Kept) -> int:
+        """Move a job to ``completed`` or ``failed``.
+
+        Parameters:
+          job(TakenJob)
+          at(int): The time in ms; the same when the call is made again.
+          target(str): ``completed`` or ``failed``.
+          value(str): The return value as JSON, or the reason of the failure.
+          trace(str): The stack trace as a JSON list, or nothing.
+          keep(Kept): Which jobs to keep where the job does not say so.
+
+        Returns:
+          int: 1, NOT_OWNED or GONE.
+        """
+        bounds = ["" if bound is None else bound for bound in (keep.count, keep.age)]
+        return int(self._run("finishJob-1.lua", job.job_id, job.token, at, target, value, trace, *bounds))
+
+    def give_back(self, messages: Iterable[JobMessage]) -> None:
+        """Give jobs back, the first of these to be taken first."""
+        jobs = [message.job for message in messages]
+        for end in range(len(jobs), 0, -BATCH):
+            pairs = [part for job in jobs[max(end - BATCH, 0) : end] for part in (job.job_id, job.token)]
+            self._run("requeueJobs-1.lua", *pairs)
+
+    def wait_for_marker(self, seconds: float) -> None:
+        """Wait until there may be something to take."""
+        self.taking_client.bzpopmin(self.keys.marker, max(seconds, 0.001))
+
+    def counts(self) -> QueueCounts:
+        keys = self.keys
+        pipeline = self.client.pipeline()
+        pipeline.llen(keys.wait)
+        pipeline.llen(keys.active)
+        pipeline.zcard(keys.delayed)
+        pipeline.zcard(keys.prioritized)
+        pipeline.llen(keys.paused)
+        pipeline.zcard(keys.completed)
+        pipeline.zcard(keys.failed)
+        return QueueCounts(*pipeline.execute())
+
+    def retry(self, job_id: str | bytes) -> bool:
+        """Give a failed job another life."""
+        return bool(self._run("retryJob-1.lua", id_to_bytes(job_id)))
+
+    def set_paused(self, paused: bool) -> None:
+        self._run("setPaused-1.lua", "paused" if paused else "resumed")
+
+    def purge(self) -> None:
+        """Remove every job."""
+        while self._run("purgeQueue-1.lua", BATCH):
+            pass
+
+    def data_of(self, job_id: str) -> bytes | None:
+        """The data of a job, or None for a job that is gone."""
+        found = self.client.execute_command("HGET", self.keys.job(job_id), "data", NEVER_DECODE=True)
+        return found if isinstance(found, bytes) else None
+
+    def _run(self, script: str, *args: Any, client: Any = None) -> Any:
+        return load(script)(client or self.client, [self.keys.meta], [self.keys.base, *args])
+
+
+def now_in_ms() -> int:
+    return int(time.time() * 1000)

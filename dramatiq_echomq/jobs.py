@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import traceback
+from typing import Any
+
+from dramatiq import Message, MessageProxy
+from dramatiq.errors import ActorNotFound, DecodeError
+
+from .errors import EchoMQError, JobStalled
+from .keys import id_to_bytes, id_to_text
+
+#: The option of a message that holds the id of its job.
+JOB_ID_OPTION = "echomq_job_id"
+
+#: How much of a return value, a reason or a stack trace a job keeps, in characters.
+TRACE_LIMIT = 20_000
+
+
+class UndecodableJob(EchoMQError):
+    """A job whose data is neither a message nor JSON."""
+
+
+@dataclasses.dataclass
+class TakenJob:
+    """A job that this process holds, as ``takeJobs-1.lua`` describes it.
+
+    Parameters:
+      job_id(bytes)
+      token(bytes): What its lock holds; unique to this pickup.
+      name(bytes)
+      data(bytes)
+      started(bytes): How often it was taken, this time included (``ats``).
+      stalls(int): How often it has stalled.
+      deferred_failure(bytes): The reason for which it is to be failed, or empty.
+      lock_duration(int): How long its lock lasts in ms.
+      previous_worker(bytes): The worker that had it before, or empty.
+      opts(bytes)
+      timestamp(bytes): When it was added, in ms.
+    """
+
+    job_id: bytes
+    token: bytes
+    name: bytes
+    data: bytes
+    started: bytes
+    stalls: int
+    deferred_failure: bytes
+    lock_duration: int
+    previous_worker: bytes = b""
+    opts: bytes = b""
+    timestamp: bytes = b""
+
+    @classmethod
+    def from_row(cls, row: list[bytes]) -> TakenJob:
+        job_id, token, name, data, started, stalls, defa, duration, worker, opts, timestamp = row
+        return cls(job_id, token, name, data, started, int(stalls), defa, int(duration), worker, opts, timestamp)
+
+    @classmethod
+    def finished(cls, job_id: str, name: str, data: bytes, stalls: int) -> TakenJob:
+        """A job that nobody holds any more."""
+        return cls(id_to_bytes(job_id), b"", name.encode("utf-8", "replace"), data, b"", stalls, b"", 0)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it has stalled before, and may be what kills its workers."""
+        return self.stalls > 0
+
+
+class JobMessage(MessageProxy):
+    """The message of a job that this process holds, with what it takes to
+    finish the job.  It may be acked on any consumer.
+
+    Parameters:
+      message(Message)
+      job(TakenJob)
+      sequence(int): Its place among the jobs that this process took.
+    """
+
+    def __init__(self, message: Message[Any], job: TakenJob, sequence: int = 0) -> None:
+        super().__init__(message)
+        self.job = job
+        self.sequence = sequence
+        self.result: Any = None
+        self.lock_lost = False
+        self.interrupted = False
+        self.finished_at: int | None = None
+        self.failed_enqueue: BaseException | None = None
+
+
+def message_from(job: TakenJob, queue_name: str) -> Message[Any]:
+    """Make the message of a job.  The data is one of Dramatiq's messages, or
+    ``{"args": [...], "kwargs": {...}}`` from another language, or any other
+    JSON value, which becomes the one argument.
+
+    Raises:
+      UndecodableJob: When the data is none of these.
+    """
+    message = dramatiq_message_from(job, queue_name)
+    if message is not None:
+        return message
+    args, kwargs = _foreign_arguments(job)
+    job_id = id_to_text(job.job_id)
+    return Message(
+        queue_name=queue_name,
+        actor_name=job.name.decode("utf-8", "replace"),
+        args=args,
+        kwargs=kwargs,
+        options={JOB_ID_OPTION: job_id},
+        message_id=job_id,
+        message_timestamp=int(job.timestamp) if job.timestamp.isdigit() else 0,
+    )
+
+
+def dramatiq_message_from(job: TakenJob, queue_name: str) -> Message[Any] | None:
+    """The message that a job's data holds, without its ``eta`` since it is
+    due, or None when the data is something else.
+    """
+    try:
+        message = Message.decode(job.data)
+    except DecodeError:
+        return None
+    if not (
+        isinstance(message.actor_name, str)
+        and isinstance(message.message_id, str)
+        and isinstance(message.kwargs, dict)
+        and isinstance(message.options, dict)
+    ):
+        return None
+    options = {**message.options, JOB_ID_OPTION: id_to_text(job.job_id)}
+    options.pop("eta", None)
+    return dataclasses.replace(message, queue_name=queue_name, options=options)
+
+
+def _foreign_arguments(job: TakenJob) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    try:
+        value = json.loads(job.data)
+    except ValueError as error:
+        raise UndecodableJob(f"the data of job {job.name!r} is neither a Dramatiq message nor JSON: {error}") from None
+    if isinstance(value, dict) and value and value.keys() <= {"args", "kwargs"}:
+        args, kwargs = value.get("args", []), value.get("kwargs", {})
+        if isinstance(args, list) and isinstance(kwargs, dict):
+            return tuple(args), kwargs
+    return (value,), {}
+
+
+def return_value_of(result: Any) -> str:
+    """A result as JSON, ``null`` when it cannot be that."""
+    try:
+        return json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return "null"
+
+
+def failed_reason_of(exception: BaseException | None) -> str:
+    """What a job's ``failedReason`` says: the type and the message."""
+    if exception is None:
+        return "the message was failed without an exception"
+    if isinstance(exception, JobStalled):
+        return exception.reason
+    if isinstance(exception, ActorNotFound):
+        return f"ActorNotFound: no actor {str(exception)!r} is declared in the worker that took the job"
+    return f"{type(exception).__name__}: {exception}"[:TRACE_LIMIT]
+
+
+def stack_trace_of(exception: BaseException | None) -> str:
+    """What a job's ``stacktrace`` holds: a JSON list of texts, or nothing."""
+    if exception is None or exception.__traceback__ is None:
+        return ""
+    lines = "".join(traceback.format_exception(type(exception), exception, exception.__traceback__, limit=-30))
+    return json.dumps([lines[-TRACE_LIMIT:]])
