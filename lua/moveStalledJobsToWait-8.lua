@@ -27,8 +27,9 @@ Returns a list:
          stalls, attempts, verdict, and the verdict once it is marked
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
-that is stalled. Stalled ids become tombstones that one LREM takes away, since an LREM for
-each of them would make the check quadratic.
+that is stalled. A call of a command costs more than what it does, so most are made once for
+many ids. Stalled ids become tombstones that one LREM takes away, since an LREM for each of
+them would make the check quadratic.
 
 The marks of earlier checks are set aside while a sweep runs: that tells them from its own
 marks, and those left over at the end name ids that are no longer in `active`.
@@ -63,7 +64,7 @@ end
 -- The table of a JSON object. A field that is absent is an empty one; for text that is
 -- no JSON object the second value is false.
 local function object(text)
-  if not text or text == "" then
+  if not text or text == "" or text == "{}" then
     return {}, true
   end
   local decoded, value = pcall(cjson.decode, text)
@@ -364,6 +365,8 @@ local KEPT_FOR = 600000 -- ms that the state of a sweep outlives a dead sweeper
 local RETAKE_EARLY = 1000 -- most ms by which a sweeper may come early to its own throttle
 local STALL_LIMIT = "job stalled more than allowable limit"
 local NO_ATTEMPTS = "job stalled with no attempts left"
+local JUST_A_JOB = {}
+local last_opts = {} -- decoded, since most jobs have the same
 
 local prefix = ARGV[1]:sub(-1) == ":" and ARGV[1] or ARGV[1] .. ":"
 local max_stalled_count = number(ARGV[2])
@@ -383,7 +386,6 @@ local throttle = KEYS[5]
 local record = throttle .. ":" .. sweep
 local marks = report and queue.stalled or record .. ":marks"
 local done = record .. ":done"
-local tombstone = "\0tombstone of " .. record
 
 local reserved = {} -- keys of the queue that an odd id could name
 for _, key in pairs(queue) do
@@ -443,16 +445,19 @@ local function read_job(id)
   if reserved[key] then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
-  local fields = attempt("HMGET", key, "name", "opts", "stc", "atm", "ats", "priority", "rjk", "deid", "parentKey",
-    "parent", "pb", "unbegun", "actorMaxStalledCount")
+  local fields = attempt("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
+    "actorMaxStalledCount")
   if not fields then
     return { odd = key .. " is no hash; it stays in active" }
   end
   if not fields[1] and redis.call("EXISTS", key) == 0 then
     return nil
   end
-  local opts, opts_fine = object(fields[2])
-  local parent, parent_fine = object(fields[10])
+  if fields[1] ~= last_opts.text then
+    last_opts.text, last_opts.value, last_opts.fine = fields[1], object(fields[1])
+  end
+  local opts, opts_fine = last_opts.value, last_opts.fine
+  local parent, parent_fine = object(fields[6])
   if not opts_fine then
     note(id, "its opts are no JSON object and count as empty")
   end
@@ -460,19 +465,26 @@ local function read_job(id)
     note(id, "its parent is no JSON object and counts as empty")
   end
   return {
-    key = key, name = fields[1] or "", opts = opts, stalls = counter(fields[3]), attempts = counter(fields[4]),
-    priority = number(fields[6]) or 0, scheduler = fields[7], deduplication_id = fields[8], parent_key = fields[9],
-    parent = parent, worker = fields[11] or "", unbegun = fields[12] and fields[12] == fields[5],
-    allowed = fields[13] and number(fields[13]), pickups = fields[5] or "",
+    key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
+    pickups = fields[4] or "", priority = number(fields[5]) or 0, unbegun = fields[7] and fields[7] == fields[4],
+    allowed = fields[8] and number(fields[8]),
   }
 end
 
+-- Adds what matters for few jobs only.
+local function read_more(job)
+  local fields = redis.call("HMGET", job.key, "name", "pb", "deid", "parentKey")
+  job.name, job.worker, job.deduplication_id, job.parent_key = fields[1], fields[2], fields[3], fields[4]
+  return job
+end
+
 local function has_live_scheduler(job)
-  if not job.scheduler then
+  local scheduler = redis.call("HGET", job.key, "rjk")
+  if not scheduler then
     return false
   end
-  return redis.call("EXISTS", prefix .. "repeat:" .. job.scheduler) == 1
-    or redis.call("ZSCORE", queue["repeat"], job.scheduler) and true
+  return redis.call("EXISTS", prefix .. "repeat:" .. scheduler) == 1
+    or redis.call("ZSCORE", queue["repeat"], scheduler) and true
 end
 
 -- What becomes of a job that is found stalled a second time. A job that its worker had
@@ -492,13 +504,17 @@ local function outcome(job)
   return "requeue"
 end
 
-local function requeue(id, job)
+local function requeue(id, job, returning)
   if job.unbegun then
     redis.call("HDEL", job.key, "unbegun")
   else
     redis.call("HSET", job.key, "stc", digits(job.stalls + 1), "atm", digits(job.attempts + 1))
   end
-  make_available(queue, id, job.priority, "LPUSH")
+  if job.priority > 0 then
+    make_available(queue, id, job.priority, "LPUSH")
+  else
+    returning[#returning + 1] = id
+  end
   emit(queue, "waiting", id, "prev", "active")
   if not job.unbegun then
     emit(queue, "stalled", id)
@@ -509,6 +525,7 @@ local function requeue(id, job)
 end
 
 local function fail(id, job, reason)
+  read_more(job)
   redis.call("HSET", job.key, "stc", digits(job.stalls + 1), "atm", digits(job.attempts + 1),
     "failedReason", reason, "finishedOn", timestamp)
   redis.call("HDEL", job.key, "defa", "unbegun")
@@ -524,7 +541,7 @@ local function fail(id, job, reason)
   retain(queue, queue.failed, id, keep, timestamp)
   counts.failed = counts.failed + 1
   handled[id] = job.pickups
-  failed_jobs[#failed_jobs + 1] = { id, reason, digits(job.stalls + 1), job.worker, job.name, data }
+  failed_jobs[#failed_jobs + 1] = { id, reason, digits(job.stalls + 1), job.worker or "", job.name or "", data }
 end
 
 local function membership(command, key, ids)
@@ -536,13 +553,20 @@ end
 
 -- The places of the ids without a lock, oldest first.
 local function lockless_places(ids)
-  local keys, places = {}, {}
+  local keys, absent, places = {}, {}, {}
   for place, id in ipairs(ids) do
     keys[place] = prefix .. id .. ":lock"
   end
   local locks = redis.call("MGET", unpack(keys))
+  for place, key in ipairs(keys) do
+    if not locks[place] then
+      absent[#absent + 1] = key
+    end
+  end
+  -- MGET does not see a lock that is no string.
+  local all_absent = #absent == 0 or redis.call("EXISTS", unpack(absent)) == 0
   for place = #ids, 1, -1 do
-    if not locks[place] and redis.call("EXISTS", keys[place]) == 0 then
+    if not locks[place] and (all_absent or redis.call("EXISTS", keys[place]) == 0) then
       places[#places + 1] = place
     end
   end
@@ -556,6 +580,18 @@ local function picked_up_since(id, pickups)
   return now and now ~= pickups
 end
 
+-- Whether there is something under the key of every job, which is enough to mark them all.
+local function all_exist(ids)
+  local keys = {}
+  for at, id in ipairs(ids) do
+    keys[at] = prefix .. id
+    if reserved[keys[at]] then
+      return false
+    end
+  end
+  return #keys > 0 and redis.call("EXISTS", unpack(keys)) == #keys
+end
+
 -- Calls `use(place, id, verdict, job, marked, reason)` for each id without a lock.
 local function judge(ids, use)
   local places, lockless = lockless_places(ids), {}
@@ -566,18 +602,26 @@ local function judge(ids, use)
   local completed = membership("ZMSCORE", queue.completed, lockless)
   local failed = membership("ZMSCORE", queue.failed, lockless)
   local earlier = report and {} or membership("HMGET", done, lockless)
+  local new = {}
+  for at, id in ipairs(lockless) do
+    if marked[at] ~= 1 or earlier[at] then
+      new[#new + 1] = id
+    end
+  end
+  local none_is_odd = not report and all_exist(new)
   for at, place in ipairs(places) do
     local id = lockless[at]
     if handled[id] or earlier[at] and not picked_up_since(id, earlier[at]) then
       use(place, id, "copy")
     else
-      local job = read_job(id)
+      local to_be_marked = marked[at] ~= 1 or earlier[at]
+      local job = to_be_marked and none_is_odd and JUST_A_JOB or read_job(id)
       local verdict, reason
       if job and job.odd then
         verdict = "odd"
       elseif not job or completed[at] or failed[at] then
         verdict = "drop"
-      elseif marked[at] ~= 1 or earlier[at] then
+      elseif to_be_marked then
         verdict = "mark"
       else
         verdict, reason = outcome(job)
@@ -587,19 +631,37 @@ local function judge(ids, use)
   end
 end
 
+-- A text that is no job's id. A short one takes the place of an id faster.
+local function make_tombstone()
+  local tombstone = "\0"
+  while redis.call("EXISTS", prefix .. tombstone, prefix .. tombstone .. ":lock") > 0 do
+    tombstone = tombstone .. "\0"
+  end
+  return tombstone
+end
+
 local function take_out_of_active(places, ids)
   local gone = {}
   for at, place in ipairs(places) do
     gone[at] = ids[place]
-    redis.call("LSET", queue.active, -(offset + #ids - place + 1), tombstone)
   end
-  redis.call("LREM", queue.active, -#places, tombstone)
-  redis.call("SREM", queue.stalled, unpack(gone))
+  if offset == 0 and #places == #ids then
+    redis.call("LTRIM", queue.active, 0, -#ids - 1)
+  else
+    local tombstone = make_tombstone()
+    for _, place in ipairs(places) do
+      redis.call("LSET", queue.active, -(offset + #ids - place + 1), tombstone)
+    end
+    redis.call("LREM", queue.active, -#places, tombstone)
+  end
+  if redis.call("EXISTS", queue.stalled) == 1 then
+    redis.call("SREM", queue.stalled, unpack(gone))
+  end
 end
 
 -- Does to each id what its verdict says, and returns how many left `active`.
 local function act_on(ids)
-  local new_marks, leaving = {}, {}
+  local new_marks, leaving, returning, moved = {}, {}, {}, {}
   judge(ids, function(place, id, verdict, job, _, reason)
     if verdict == "odd" then
       note(id, job.odd)
@@ -612,12 +674,22 @@ local function act_on(ids)
     elseif verdict == "fail" then
       fail(id, job, reason)
     elseif verdict == "requeue" then
-      requeue(id, job)
+      requeue(id, job, returning)
+    end
+    if handled[id] then
+      moved[#moved + 1] = id
+      moved[#moved + 1] = handled[id]
     end
     leaving[#leaving + 1] = place
   end)
+  if #returning > 0 then
+    redis.call("LPUSH", queue.is_paused and queue.paused or queue.wait, unpack(returning))
+  end
   if #leaving > 0 then
     take_out_of_active(leaving, ids)
+  end
+  if #moved > 0 and limit < math.huge then
+    redis.call("HSET", done, unpack(moved))
   end
   if #new_marks > 0 then
     counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))
@@ -636,7 +708,7 @@ local function report_on(ids)
   for place = #ids, 1, -1 do
     local id = ids[place]
     local this = found[place] or { verdict = "healthy", job = read_job(id) }
-    local job = this.job or {}
+    local job = this.job and this.job.key and read_more(this.job) or {}
     verdicts[#verdicts + 1] = {
       id, job.name or "", job.worker or "", redis.call("PTTL", prefix .. id .. ":lock"),
       (this.marked or redis.call("SISMEMBER", marks, id) == 1) and 1 or 0, digits(job.stalls or 0),
@@ -682,10 +754,7 @@ local function check()
   end
   if ended then
     redis.call("UNLINK", marks, done)
-  elseif next(handled) then
-    for id, pickups in pairs(handled) do
-      redis.call("HSET", done, id, pickups)
-    end
+  else
     redis.call("PEXPIRE", done, KEPT_FOR)
   end
   local answer = reply(-1, ended)

@@ -27,7 +27,7 @@ end
 -- The table of a JSON object. A field that is absent is an empty one; for text that is
 -- no JSON object the second value is false.
 local function object(text)
-  if not text or text == "" then
+  if not text or text == "" or text == "{}" then
     return {}, true
   end
   local decoded, value = pcall(cjson.decode, text)
