@@ -161,7 +161,14 @@ def failed_reason_of(exception: BaseException | None) -> str:
         return exception.reason
     if isinstance(exception, ActorNotFound):
         return f"ActorNotFound: no actor {str(exception)!r} is declared in the worker that took the job"
-    return f"{type(exception).__name__}: {exception}"[:TRACE_LIMIT]
+    return f"{type(exception).__name__}: {_text_of(exception)}"[:TRACE_LIMIT]
+
+
+def _text_of(exception: BaseException) -> str:
+    try:
+        return str(exception).encode("utf-8", "replace").decode()
+    except Exception:
+        return "(what it says cannot be shown)"
 
 
 def stack_trace_of(exception: BaseException | None) -> str:

@@ -8,6 +8,8 @@ import pytest
 import redis
 from freezegun import freeze_time
 
+from dramatiq_echomq import EchoMQBroker
+
 from .peer import Node, ready_node
 from .queues import NOW
 from .servers import Server
@@ -30,6 +32,14 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
     client.flushdb()
     yield client
     client.close()
+
+
+@pytest.fixture
+def broker(client: redis.Redis) -> Iterator[EchoMQBroker]:
+    """A broker without middleware, on an empty database."""
+    broker = EchoMQBroker(client=client, middleware=[])
+    yield broker
+    broker.close()
 
 
 @pytest.fixture(scope="module")

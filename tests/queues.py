@@ -76,7 +76,7 @@ def as_data(*, jobs=None, locks=(), events=(), **structures) -> dict:
     return found
 
 
-def event(name: str, job_id: str | bytes, **fields: str) -> dict:
+def event(name: str, job_id: str | bytes, /, **fields: str) -> dict:
     """An event as `state()` shows it."""
     return {"event": name, "jobId": _text(job_id), **fields}
 
@@ -92,8 +92,8 @@ def was_failed(job_id: str | bytes, reason: str) -> list[dict]:
 
 
 def dump(client: redis.Redis) -> dict:
-    """The whole database, byte for byte, to see that nothing was written."""
-    return {name: (client.dump(name), client.pttl(name) > 0) for name in client.scan_iter()}
+    """The whole database, to see that nothing was written."""
+    return {name: (client.type(name), _value(client, name), client.pttl(name) > 0) for name in client.scan_iter()}
 
 
 def _value(client: redis.Redis, name: bytes):
