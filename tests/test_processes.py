@@ -20,18 +20,18 @@ def test_one_worker_or_six_check_a_queue_once_per_interval(client, redis_url, pr
     interval = 0.3
     with Workers(redis_url, "--queues", "q", processes=processes, interval=300) as workers:
         client.delete("signals")
-        wait_until(lambda: len(workers.signals("check")) > 10)
+        wait_until(lambda: len(workers.signals("check")) > 12)
         times = [at for _, at, _ in workers.signals("check")]
 
     gaps = [later - sooner for sooner, later in itertools.pairwise(times)]
-    assert 0.9 * interval < statistics.median(gaps) < 1.5 * interval, gaps
-    assert len(gaps) < 1.2 * (times[-1] - times[0]) / interval + 1, gaps
+    assert statistics.median(gaps) > 0.9 * interval, gaps
+    assert len([gap for gap in gaps if gap > 1.5 * interval]) <= 2, gaps  # a busy machine may miss one
 
 
 def test_only_the_queues_of_the_command_line_are_checked(client, redis_url):
     with Workers(redis_url, "--queues", "other") as workers:
         wait_until(lambda: len(workers.signals("check")) > 3)
-    assert {queue for _, _, queue in workers.signals("check")} == {"other"}
+        assert {queue for _, _, queue in workers.signals("check")} == {"other"}
 
 
 def test_workers_recover_jobs_beside_their_own_messages(client, redis_url):
