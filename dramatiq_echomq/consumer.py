@@ -119,12 +119,16 @@ class JobConsumer(Consumer):
         try:
             for message in returned:
                 self.desk.holdings.finishing(message)
-            self.desk.queue.give_back(returned)
+            lost_ids = self.desk.queue.give_back(returned)
         except CONSUMER_ERRORS as error:
+            for message in returned:
+                self.desk.holdings.doubt(message)
             raise ConnectionClosed(error) from None
         self.desk.prefetched.clear()
         for message in returned:
             self.desk.holdings.forget(message)
+        for job_id in lost_ids:
+            self._warn_of_lost(job_id, "was not given back", "not this worker's any more")
 
     def close(self) -> None:
         try:
@@ -135,6 +139,7 @@ class JobConsumer(Consumer):
     def _from_memory(self) -> JobMessage | None:
         prefetched = self.desk.prefetched
         for _ in range(len(prefetched)):
+            self.desk.locks.renew_if_overdue(prefetched[0])
             message = prefetched.popleft()
             if message.lock_lost:
                 continue
@@ -211,13 +216,17 @@ class JobConsumer(Consumer):
     def _finish_job(self, job: TakenJob, at: int, target: str, value: str, trace: str, keep: Kept) -> None:
         outcome = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace, keep=keep)
         if outcome == NOT_OWNED or (outcome == GONE and keep.count != 0):
-            self.logger.warning(
-                "Job %r of queue %r did not become %s: its lock is %s, so another worker runs or ran it.",
-                job.job_id,
-                self.desk.queue_name,
-                target,
-                "not this worker's any more" if outcome == NOT_OWNED else "gone with the job",
-            )
+            state = "not this worker's any more" if outcome == NOT_OWNED else "gone with the job"
+            self._warn_of_lost(job.job_id, f"did not become {target}", state)
+
+    def _warn_of_lost(self, job_id: bytes, what: str, state: str) -> None:
+        self.logger.warning(
+            "Job %r of queue %r %s: its lock is %s, so another worker runs or ran it.",
+            job_id,
+            self.desk.queue_name,
+            what,
+            state,
+        )
 
 
 def _own(messages: Iterable[MessageProxy]) -> list[JobMessage]:

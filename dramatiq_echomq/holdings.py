@@ -27,6 +27,7 @@ class Holding:
     renewed_at: float
     runner: Runner | None = None
     is_finishing: bool = False
+    is_doubtful: bool = False
 
     @property
     def is_overdue(self) -> bool:
@@ -81,6 +82,14 @@ class Holdings:
             on_its_way, message.interrupted = message.interrupted, False
         if on_its_way and not isinstance(raised, LockLost):
             absorb(LockLost)
+
+    def doubt(self, message: JobMessage) -> None:
+        """Note that a job may or may not have been given back: it is kept, and
+        its lock must be renewed before it is run.
+        """
+        with self._changed:
+            if holding := self._by_token.get(message.job.token):
+                holding.is_finishing, holding.is_doubtful = False, True
 
     def lose(self, holding: Holding) -> bool:
         """Give up a job whose lock is lost, and interrupt its thread.

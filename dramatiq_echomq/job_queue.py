@@ -136,12 +136,17 @@ class JobQueue:
         bounds = ["" if bound is None else bound for bound in (keep.count, keep.age)]
         return int(self._run("finishJob-1.lua", job.job_id, job.token, at, target, value, trace, *bounds))
 
-    def give_back(self, messages: Iterable[JobMessage]) -> None:
-        """Give jobs back, the first of these to be taken first."""
-        jobs = [message.job for message in messages]
+    def give_back(self, messages: Iterable[JobMessage]) -> list[bytes]:
+        """Give jobs back, the first of these to be taken first.
+
+        Returns:
+          list[bytes]: The ids of those that were lost before.
+        """
+        jobs, lost = [message.job for message in messages], []
         for end in range(len(jobs), 0, -BATCH):
             pairs = [part for job in jobs[max(end - BATCH, 0) : end] for part in (job.job_id, job.token)]
-            self._run("requeueJobs-1.lua", *pairs)
+            lost += self._run("requeueJobs-1.lua", *pairs)
+        return lost
 
     def wait_for_marker(self, seconds: float) -> None:
         """Wait until there may be something to take."""

@@ -80,7 +80,7 @@ class LockManager:
         come back as long as nobody recovered the job.
         """
         holding = self.holdings.find(message)
-        if holding is not None and holding.is_overdue:
+        if holding is not None and (holding.is_overdue or holding.is_doubtful):
             self._renew_group(message.queue_name, message.job.lock_duration, [holding])
 
     def renew(self) -> None:
@@ -133,7 +133,7 @@ class LockManager:
             if holding.message.job.job_id in lost_ids:
                 self._lose(holding)
             else:
-                holding.renewed_at = now
+                holding.renewed_at, holding.is_doubtful = now, False
         if 0 <= smallest_ttl < lock_duration / 2:
             self.logger.warning(
                 "A lock of queue %r had %d of its %d ms left when it was renewed: this process or Redis was blocked.",
