@@ -98,7 +98,8 @@ def test_a_parent_of_the_same_queue_is_told(client):
     [
         pytest.param({"id": "p", "queueKey": "emq:flows"}, "", id="without parentKey"),
         pytest.param({}, "emq:flows:p", id="parentKey only"),
-        pytest.param({"id": None, "queueKey": 3}, "emq:flows:p", id="parent of odd types"),
+        pytest.param({"id": None, "queueKey": "emq:other"}, "emq:flows:p", id="parent without id"),
+        pytest.param({"id": "other", "queueKey": 3}, "emq:flows:p", id="queueKey of another type"),
     ],
 )
 def test_a_parent_is_found_by_its_key_or_by_its_description(client, parent, parent_key):

@@ -179,7 +179,7 @@ def test_a_job_that_was_fetched_and_never_begun_comes_back_for_free(client):
     )
 
 
-@pytest.mark.parametrize(("limit", "kept"), [("10", 10), (None, 10_000)])
+@pytest.mark.parametrize(("limit", "kept"), [("0", 0), ("10", 10), (None, 10_000)])
 def test_events_are_trimmed_to_about_the_length_in_meta(client, limit, kept):
     put(client, **({"meta": {"opts.maxLenEvents": limit}} if limit else {}))
     with client.pipeline() as pipeline:
