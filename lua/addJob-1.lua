@@ -17,7 +17,17 @@ local due, priority, version = number(ARGV[7]), number(ARGV[8]), ARGV[9]
 local queue = queue_at(prefix)
 local key = prefix .. id
 
-local fault = refusal(queue, { prefix .. "id", "string" })
+local types
+if due > 0 then
+  types = { queue.delayed, "zset" }
+elseif priority > 0 then
+  types = { queue.prioritized, "zset", queue.pc, "string" }
+else
+  types = { queue.wait, "list", queue.paused, "list" }
+end
+local fault = mistyped(types) or refusal(queue, {
+  queue.meta, "hash", queue.active, "list", queue.marker, "zset", queue.events, "stream", prefix .. "id", "string",
+})
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
@@ -30,8 +40,7 @@ if queue.version == "" then
 end
 redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
   "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
-trim_events(queue)
-emit(queue, "added", id, "name", name)
+emit_last(queue, "added", id, "name", name)
 if due > 0 then
   delay(queue, id, due)
 else

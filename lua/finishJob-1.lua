@@ -51,12 +51,10 @@ local function keep_for(opts)
   return (kept_by_job.count or kept_by_job.age) and kept_by_job or keep
 end
 
-local function is_empty()
-  return redis.call("EXISTS", queue.wait) == 0 and redis.call("EXISTS", queue.active) == 0
-    and redis.call("EXISTS", queue.prioritized) == 0
-end
-
-local fault = refusal(queue, { key, "hash" })
+local fault = refusal(queue, {
+  queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue[target], "zset", queue.marker, "zset",
+  queue.events, "stream", key, "hash",
+})
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
@@ -69,30 +67,32 @@ if held ~= token then
   return finished and redis.call("HGET", key, "finishedOn") == timestamp and 1 or 0
 end
 
-local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm")
+local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "unbegun",
+  failing and "defa" or "failedReason")
 local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]) }
 redis.call("DEL", key .. ":lock")
 redis.call("SREM", queue.stalled, id)
 redis.call("LREM", queue.active, -1, id)
 redis.call("HSET", key, "atm", digits(counter(fields[5]) + 1), "finishedOn", timestamp,
   failing and "failedReason" or "returnvalue", value)
-redis.call("HDEL", key, "unbegun", failing and "defa" or "failedReason")
-trim_events(queue)
+if fields[6] or fields[7] then
+  redis.call("HDEL", key, "unbegun", failing and "defa" or "failedReason")
+end
 if failing then
   if stacktrace ~= "" then
     redis.call("HSET", key, "stacktrace", stacktrace)
   end
-  emit(queue, "failed", id, "failedReason", value, "prev", "active")
+  emit_last(queue, "failed", id, "failedReason", value, "prev", "active")
   tell_parent_of_failure(job, key, value, timestamp)
 else
-  emit(queue, "completed", id, "returnvalue", value, "prev", "active")
+  emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
   tell_parent_of_completion(job)
 end
 release_deduplication(queue, fields[4], id)
 retain(queue, queue[target], id, keep_for(job.opts), timestamp)
-if is_empty() then
+if redis.call("EXISTS", queue.wait, queue.active, queue.prioritized) == 0 then
   redis.call("XADD", queue.events, "*", "event", "drained")
-elseif queue.concurrency and (redis.call("EXISTS", queue.wait) == 1 or redis.call("EXISTS", queue.prioritized) == 1) then
+elseif queue.concurrency and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
   wake(queue)
 end
 return 1

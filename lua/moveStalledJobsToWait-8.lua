@@ -83,14 +83,22 @@ local function attempt(...)
   return reply
 end
 
--- The first of the keys that holds something else than it should, as text for an error.
+-- What answers with a number if and only if a key has the type, or is not there. That costs
+-- half of what TYPE costs.
+local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+-- What is wrong with the first key that holds something else than it should, or nil.
+-- `types` is a list of a key, its type, a key, its type …
 local function mistyped(types)
-  for _, entry in ipairs(types) do
-    local found = attempt("TYPE", entry[1])
-    if not found then
-      return entry[1] .. " may not be used by this user, or not from here"
-    elseif found.ok ~= "none" and found.ok ~= entry[2] then
-      return string.format("%s is a %s and should be a %s", entry[1], found.ok, entry[2])
+  for at = 1, #types, 2 do
+    local key, should_be = types[at], types[at + 1]
+    local size = redis.pcall(SIZE[should_be], key)
+    if type(size) ~= "number" then
+      if not size.err:find("WRONGTYPE", 1, true) then
+        return key .. " may not be used by this user, or not from here"
+      end
+      local found = attempt("TYPE", key)
+      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
     end
   end
   return nil
@@ -99,29 +107,28 @@ end
 --- include queue
 -- The keys of the queue with a prefix that ends in a colon.
 local function queue_at(prefix)
-  local queue = { prefix = prefix }
-  for _, name in ipairs({
-    "wait", "paused", "active", "delayed", "prioritized", "pc", "completed", "failed", "stalled", "meta", "marker",
-    "events", "waiting-children", "repeat",
-  }) do
-    queue[name] = prefix .. name
-  end
-  return queue
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+  }
 end
 
--- What is wrong with a queue's keys, or nil.
-local function unfit(queue, ...)
-  return mistyped({
-    { queue.wait, "list" }, { queue.paused, "list" }, { queue.active, "list" }, { queue.delayed, "zset" },
-    { queue.prioritized, "zset" }, { queue.pc, "string" }, { queue.completed, "zset" }, { queue.failed, "zset" },
-    { queue.stalled, "set" }, { queue.meta, "hash" }, { queue.marker, "zset" }, { queue.events, "stream" },
-    { queue["waiting-children"], "zset" }, { queue["repeat"], "zset" }, ...,
-  })
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
 end
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
-  local meta = redis.call("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version")
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = number(meta[3])
@@ -130,9 +137,9 @@ local function read_meta(queue)
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
--- prefix. Further arguments are pairs of a key and its type.
-local function refusal(queue, ...)
-  local fault = unfit(queue, ...)
+-- prefix. `types` are the keys that will be written, with their types.
+local function refusal(queue, types)
+  local fault = mistyped(types)
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
@@ -161,6 +168,11 @@ end
 
 local function emit(queue, event, id, ...)
   redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Emits the last event of a script that emits few, and trims the stream with it.
+local function emit_last(queue, event, id, ...)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
 -- Jobs of one priority are taken in the order in which they came.
@@ -232,9 +244,9 @@ local function prune(queue, finished, keep, timestamp)
   end
   if keep.count and keep.count >= 0 then
     local excess = math.min(redis.call("ZCARD", finished) - math.floor(keep.count), PRUNED_AT_ONCE)
-    for _, id in ipairs(excess > 0 and redis.call("ZRANGE", finished, 0, excess - 1) or {}) do
-      remove_job(queue, id)
-      redis.call("ZREM", finished, id)
+    local popped = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}
+    for at = 1, #popped, 2 do
+      remove_job(queue, popped[at])
     end
   end
 end
@@ -280,16 +292,11 @@ local function parent_of(job)
   return { key = key, id = id, queue = queue_at(base .. ":") }
 end
 
--- What is wrong with the keys of a parent, or nil. They are out of reach on another node
--- of a cluster, or for an ACL user that may not touch them.
+-- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
+-- node of a cluster, or for an ACL user that may not touch them.
 local function unfit_parent(parent)
-  local reached, fault = pcall(function()
-    return unfit(parent.queue) or mistyped({
-      { parent.key, "hash" }, { parent.key .. ":dependencies", "set" }, { parent.key .. ":processed", "hash" },
-      { parent.key .. ":failed", "hash" }, { parent.key .. ":unsuccessful", "zset" },
-    })
-  end)
-  return not reached and type(fault) == "table" and fault.err or fault
+  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
 end
 
 -- Moves a parent out of the set in which it waits to the front of its line; a delay of
@@ -553,20 +560,24 @@ end
 
 -- The places of the ids without a lock, oldest first.
 local function lockless_places(ids)
-  local keys, absent, places = {}, {}, {}
+  local keys, places = {}, {}
   for place, id in ipairs(ids) do
     keys[place] = prefix .. id .. ":lock"
   end
-  local locks = redis.call("MGET", unpack(keys))
-  for place, key in ipairs(keys) do
-    if not locks[place] then
-      absent[#absent + 1] = key
+  local number_locked = redis.call("EXISTS", unpack(keys))
+  if number_locked == #ids then
+    return places
+  end
+  local locks, seen = {}, 0
+  if number_locked > 0 then
+    locks = redis.call("MGET", unpack(keys))
+    for place = 1, #ids do
+      seen = seen + (locks[place] and 1 or 0)
     end
   end
-  -- MGET does not see a lock that is no string.
-  local all_absent = #absent == 0 or redis.call("EXISTS", unpack(absent)) == 0
   for place = #ids, 1, -1 do
-    if not locks[place] and (all_absent or redis.call("EXISTS", keys[place]) == 0) then
+    -- MGET does not see a lock that is no string.
+    if not locks[place] and (seen == number_locked or redis.call("EXISTS", keys[place]) == 0) then
       places[#places + 1] = place
     end
   end
@@ -767,7 +778,7 @@ end
 if not max_stalled_count or not number(timestamp) then
   return redis.error_reply("ECHOMQ refuses the call: max_stalled_count (ARGV 2) and timestamp (ARGV 3) must be numbers")
 end
-local fault = refusal(queue, { throttle, "string" })
+local fault = refusal(queue, types_of(queue, throttle, "string"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end

@@ -25,7 +25,7 @@ local function remove(ids)
   removed = removed + #(ids or {})
 end
 
-local fault = refusal(queue)
+local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end

@@ -6,7 +6,7 @@ ARGV  1 key prefix of the queue, with its last colon
       2 and on: id and token of each job, in the order in which they are to be taken again
 
 They are the next ones to be taken. Returns the ids that the worker did not hold any more;
-nothing is written for those.
+nothing is written for those. A call that is sent twice finds its jobs given back.
 
 Cost: for each job O(N) in `active` from its old end to the job, O(log N) in those prioritized.
 --]]
@@ -14,11 +14,12 @@ Cost: for each job O(N) in `active` from its old end to the job, O(log N) in tho
 --- include queue
 local prefix = ARGV[1]
 local queue = queue_at(prefix)
-local lost = {}
+local lost, were_given_back = {}, false
 
--- The score that goes before all others of a priority.
+-- The score that goes before all others of a priority. It may have to go below the first that
+-- `pc` gives out.
 local function first_score(priority)
-  local lowest, highest = priority * 2 ^ 32, (priority + 1) * 2 ^ 32 - 1
+  local lowest, highest = priority * 2 ^ 32 - 2 ^ 31, priority * 2 ^ 32 + 2 ^ 31 - 1
   local first = redis.call("ZRANGEBYSCORE", queue.prioritized, digits(lowest), digits(highest),
     "WITHSCORES", "LIMIT", 0, 1)[2]
   return first and digits(math.max(tonumber(first) - 1, lowest)) or priority_score(queue, priority)
@@ -39,9 +40,15 @@ local function give_back(id)
     redis.call("RPUSH", queue.is_paused and queue.paused or queue.wait, id)
   end
   emit(queue, "waiting", id, "prev", "active")
+  were_given_back = true
 end
 
-local fault = refusal(queue)
+-- Only a job that was given back has no lock and no worker.
+local function is_given_back(id)
+  return redis.call("EXISTS", prefix .. id, prefix .. id .. ":lock") == 1 and not attempt("HGET", prefix .. id, "pb")
+end
+
+local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
@@ -50,9 +57,11 @@ for at = #ARGV - 1, 2, -2 do
   local id, token = ARGV[at], ARGV[at + 1]
   if attempt("GET", prefix .. id .. ":lock") == token and redis.call("TYPE", prefix .. id).ok == "hash" then
     give_back(id)
-  else
+  elseif not is_given_back(id) then
     lost[#lost + 1] = id
   end
 end
-wake(queue)
+if were_given_back then
+  wake(queue)
+end
 return lost

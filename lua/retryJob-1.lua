@@ -14,7 +14,7 @@ local prefix, id = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
 local key = prefix .. id
 
-local fault = refusal(queue, { key, "hash" })
+local fault = refusal(queue, types_of(queue, key, "hash"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end

@@ -27,7 +27,7 @@ local function move_all(from, to)
   end
 end
 
-local fault = refusal(queue)
+local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
@@ -39,7 +39,7 @@ else
   redis.call("HDEL", queue.meta, "paused")
   queue.is_paused = false
   move_all(queue.paused, queue.wait)
-  if redis.call("EXISTS", queue.wait) == 1 or redis.call("EXISTS", queue.prioritized) == 1 then
+  if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
     wake(queue)
   end
   mark_next_due(queue)

@@ -68,7 +68,8 @@ end
 
 local function duration_of(fields)
   local opts, policy = object(fields[6]), policies[fields[1] or ""] or {}
-  return number(opts.lockDuration) or number(policy.lockDuration) or lock_duration, policy
+  local own = number(opts.lockDuration)
+  return own and own >= 1 and math.floor(own) or number(policy.lockDuration) or lock_duration, policy
 end
 
 local function take(id, fields)
@@ -129,7 +130,7 @@ local function next_due()
   return score and math.floor(tonumber(score) / 4096) or 0
 end
 
-local fault = refusal(queue)
+local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
@@ -141,7 +142,7 @@ trim_events(queue)
 promote_due_jobs()
 if not queue.is_paused then
   take_jobs()
-  if redis.call("EXISTS", queue.wait) == 1 or redis.call("EXISTS", queue.prioritized) == 1 then
+  if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
     wake(queue)
   end
 end

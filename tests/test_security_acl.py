@@ -20,8 +20,9 @@ from .servers import Server, wait_until
 
 #: What README shows. `+info` is not among them: it lets the middleware warn of an eviction policy that removes locks.
 RIGHTS = """
-    ~emq:* +eval +evalsha +type +exists +get +set +del +unlink +rename +pttl +pexpire +mget
-    +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +lset +rpush
+    ~emq:* +eval +evalsha +exists +get +set +del +unlink +rename +pttl +pexpire +mget
+    +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +lset +ltrim +rpush
+    +hlen +xlen +strlen +zpopmin
     +sadd +scard +sismember +smismember +srem +xadd +xtrim
     +zadd +zcard +zmscore +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
 """
@@ -69,7 +70,7 @@ def put_a_job_for_each_rule(admin) -> None:
     }
     parents = {"p1": {}, "p2": {}, "p3": {"delay": "5000"}}
     others = {"new": {}, "healthy": {}, "done": {}, "old": {}, "older": {}}
-    active = ["new", "healthy", "gone", "done", *stalled]
+    active = [*stalled, "new", "healthy", "gone", "done"]
     put(
         admin,
         active=active[::-1],

@@ -31,9 +31,9 @@ local function prune(queue, finished, keep, timestamp)
   end
   if keep.count and keep.count >= 0 then
     local excess = math.min(redis.call("ZCARD", finished) - math.floor(keep.count), PRUNED_AT_ONCE)
-    for _, id in ipairs(excess > 0 and redis.call("ZRANGE", finished, 0, excess - 1) or {}) do
-      remove_job(queue, id)
-      redis.call("ZREM", finished, id)
+    local popped = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}
+    for at = 1, #popped, 2 do
+      remove_job(queue, popped[at])
     end
   end
 end

@@ -16,16 +16,11 @@ local function parent_of(job)
   return { key = key, id = id, queue = queue_at(base .. ":") }
 end
 
--- What is wrong with the keys of a parent, or nil. They are out of reach on another node
--- of a cluster, or for an ACL user that may not touch them.
+-- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
+-- node of a cluster, or for an ACL user that may not touch them.
 local function unfit_parent(parent)
-  local reached, fault = pcall(function()
-    return unfit(parent.queue) or mistyped({
-      { parent.key, "hash" }, { parent.key .. ":dependencies", "set" }, { parent.key .. ":processed", "hash" },
-      { parent.key .. ":failed", "hash" }, { parent.key .. ":unsuccessful", "zset" },
-    })
-  end)
-  return not reached and type(fault) == "table" and fault.err or fault
+  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
 end
 
 -- Moves a parent out of the set in which it waits to the front of its line; a delay of

@@ -1,28 +1,27 @@
 -- The keys of the queue with a prefix that ends in a colon.
 local function queue_at(prefix)
-  local queue = { prefix = prefix }
-  for _, name in ipairs({
-    "wait", "paused", "active", "delayed", "prioritized", "pc", "completed", "failed", "stalled", "meta", "marker",
-    "events", "waiting-children", "repeat",
-  }) do
-    queue[name] = prefix .. name
-  end
-  return queue
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+  }
 end
 
--- What is wrong with a queue's keys, or nil.
-local function unfit(queue, ...)
-  return mistyped({
-    { queue.wait, "list" }, { queue.paused, "list" }, { queue.active, "list" }, { queue.delayed, "zset" },
-    { queue.prioritized, "zset" }, { queue.pc, "string" }, { queue.completed, "zset" }, { queue.failed, "zset" },
-    { queue.stalled, "set" }, { queue.meta, "hash" }, { queue.marker, "zset" }, { queue.events, "stream" },
-    { queue["waiting-children"], "zset" }, { queue["repeat"], "zset" }, ...,
-  })
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
 end
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
-  local meta = redis.call("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version")
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = number(meta[3])
@@ -31,9 +30,9 @@ local function read_meta(queue)
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
--- prefix. Further arguments are pairs of a key and its type.
-local function refusal(queue, ...)
-  local fault = unfit(queue, ...)
+-- prefix. `types` are the keys that will be written, with their types.
+local function refusal(queue, types)
+  local fault = mistyped(types)
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
@@ -62,6 +61,11 @@ end
 
 local function emit(queue, event, id, ...)
   redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Emits the last event of a script that emits few, and trims the stream with it.
+local function emit_last(queue, event, id, ...)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
 -- Jobs of one priority are taken in the order in which they came.
