@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import redis
 
 from dramatiq_echomq import QueueRefused, StalledChecker
 
@@ -103,17 +102,3 @@ def test_a_refused_queue_is_no_trouble_for_the_others(client):
         checker.check("bad")
 
     assert checker.check("good").recovered_ids == ("a",)
-
-
-def test_a_check_for_which_redis_has_no_memory_changes_nothing(client):
-    put(client, active=["b", "a"], jobs={"a": {}, "b": {}})
-    before = dump(client)
-    client.config_set("maxmemory", 1)
-    try:
-        with pytest.raises(redis.ResponseError):
-            StalledChecker(client).check("q")
-    finally:
-        client.config_set("maxmemory", 0)
-
-    assert dump(client) == before
-    assert StalledChecker(client).check("q").marked == 2
