@@ -301,11 +301,10 @@ class EchoMQBroker(Broker):
         if due:
             opts["delay"] = max(due - current_millis(), 0)
         opts.update(self._retention_opts())
-        options = {name: value for name, value in message.options.items() if name != "eta"}
         self._desk(message.queue_name).queue.add(
             job_id,
             name=message.actor_name,
-            data=dataclasses.replace(message, options=options).encode(),
+            data=_without_eta(message).encode(),
             opts=opts,
             due=due,
             priority=opts.get("priority", 0),
@@ -351,6 +350,14 @@ class EchoMQBroker(Broker):
 
     def _renewal_timeout(self) -> float:
         return min(self.settings.lock_duration / 1000 / ROUNDS_PER_LOCK, LONGEST_RENEWAL)
+
+
+def _without_eta(message: Message[Any]) -> Message[Any]:
+    """What is stored: a message that is delivered is due."""
+    if "eta" not in message.options:
+        return message
+    options = {name: value for name, value in message.options.items() if name != "eta"}
+    return dataclasses.replace(message, options=options)
 
 
 def _due(message: Message[Any], delay: int | None) -> int:

@@ -88,7 +88,7 @@ class JobQueue:
           due(int): When it is due in ms since the epoch, or 0 for now.
           priority(int): 1 is the most urgent; 0 for none.
         """
-        args = [job_id, name, data, json.dumps(opts), now_in_ms(), due, priority, META_VERSION]
+        args = [job_id, name, data, json.dumps(opts) if opts else "{}", now_in_ms(), due, priority, META_VERSION]
         self._run("addJob-1.lua", *args)
 
     def take(

@@ -42,6 +42,8 @@ def policy_for(message_options: Mapping[str, Any], actor_options: Mapping[str, A
     Raises:
       SettingError: For an option of the message that cannot be used.
     """
+    if message_options.keys().isdisjoint(POLICY_OPTIONS) and actor_options.keys().isdisjoint(POLICY_OPTIONS):
+        return {}
     validate_policy(message_options, "option of the message")
     found = {}
     for name, (_, opts_name) in POLICY_OPTIONS.items():
