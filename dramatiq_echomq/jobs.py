@@ -136,7 +136,7 @@ def dramatiq_message_from(job: TakenJob, queue_name: str) -> Message[Any] | None
 def _foreign_arguments(job: TakenJob) -> tuple[tuple[Any, ...], dict[str, Any]]:
     try:
         value = json.loads(job.data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UndecodableJob(f"the data of job {job.name!r} is neither a Dramatiq message nor JSON: {error}") from None
     if isinstance(value, dict) and value and value.keys() <= {"args", "kwargs"}:
         args, kwargs = value.get("args", []), value.get("kwargs", {})

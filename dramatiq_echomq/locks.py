@@ -18,6 +18,9 @@ from .scripts import load
 #: How many rounds of renewals a lock lasts.
 ROUNDS_PER_LOCK = 4
 
+#: The shortest time between two rounds, in seconds.
+SHORTEST_ROUND = 0.01
+
 #: The errors that a renewal may meet.
 RENEWAL_ERRORS = (redis.RedisError, OSError, QueueRefused)
 
@@ -113,7 +116,7 @@ class LockManager:
 
     def _seconds_per_round(self) -> float:
         durations = [holding.message.job.lock_duration for holding in self.holdings.all()]
-        return min([self.lock_duration, *durations]) / 1000 / ROUNDS_PER_LOCK
+        return max(min([self.lock_duration, *durations]) / 1000 / ROUNDS_PER_LOCK, SHORTEST_ROUND)
 
     def _renew_group(self, queue_name: str, lock_duration: int, group: list[Holding]) -> int:
         keys, now = self.keys_of(queue_name), time.monotonic()
