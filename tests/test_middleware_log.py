@@ -61,7 +61,7 @@ def test_no_id_breaks_a_log_line(client, caplog, job_id):
 
 @pytest.mark.parametrize("job_id", ODD_IDS, ids=range(len(ODD_IDS)))
 def test_no_id_of_a_key_that_is_no_job_breaks_a_log_line(client, caplog, job_id):
-    put(client, active=[job_id])
+    put(client, active=[job_id], stalled={job_id})
     client.set(key("q", job_id), "no hash")
     checks, _ = recovery(client)
     checks.visit("q")
