@@ -112,7 +112,8 @@ class JobConsumer(Consumer):
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
         """Give messages back that were not begun, and the prefetched ones
-        behind them, so that all of them keep their order.
+        behind them, so that all of them keep their order.  When that fails
+        they are kept like prefetched ones, for the next try.
         """
         returned = [*_own(messages), *self.desk.prefetched]
         returned = sorted((m for m in returned if not m.lock_lost), key=lambda message: message.sequence)
@@ -123,6 +124,7 @@ class JobConsumer(Consumer):
         except CONSUMER_ERRORS as error:
             for message in returned:
                 self.desk.holdings.doubt(message)
+            self.desk.prefetched = deque(returned)
             raise ConnectionClosed(error) from None
         self.desk.prefetched.clear()
         for message in returned:

@@ -36,8 +36,8 @@ class Holding:
 
     @property
     def is_orphaned(self) -> bool:
-        """Whether the thread that ran it died, as interrupts can do to threads."""
-        return self.runner is not None and not self.is_finishing and not self.runner.is_alive()
+        """Whether the thread that ran it died, as interrupts can do to threads, even while they finish a job."""
+        return self.runner is not None and not self.runner.is_alive()
 
 
 class Holdings:

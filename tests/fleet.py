@@ -1,0 +1,101 @@
+"""Several ``dramatiq`` commands that run ``peers/echomq_app.py``, each started again when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+import redis
+
+from .peer import PEERS
+from .servers import wait_until
+
+
+class Fleet:
+    """Groups of processes, each a master with one worker process.
+
+    Parameters:
+      url(str): The Redis of the broker.
+      notes(redis.Redis): Where the processes note what they do.
+      size(int): How many masters.
+      threads(int): How many threads each worker process has.
+      **settings: Of the broker and the middleware.
+    """
+
+    def __init__(self, url: str, notes: redis.Redis, *, size: int = 1, threads: int = 8, **settings: object) -> None:
+        self.notes = notes
+        self.threads = threads
+        self._environment = {
+            **os.environ,
+            "APP_URL": url,
+            "APP_NOTES_URL": "redis://{host}:{port}/{db}".format(**notes.connection_pool.connection_kwargs),
+            "dramatiq_restart_delay": "200",
+            "dramatiq_worker_timeout": "200",
+            **{f"DRAMATIQ_ECHOMQ_{name.upper()}": str(value) for name, value in settings.items()},
+        }
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._ending = threading.Event()
+        self.masters: list[subprocess.Popen] = [self._start() for _ in range(size)]
+        self._keepers = [threading.Thread(target=self._keep, args=(at,), daemon=True) for at in range(size)]
+
+    def __enter__(self) -> Fleet:
+        wait_until(lambda: len(self.pids()) == len(self.masters), message=f"not all began: {self.log()}")
+        for keeper in self._keepers:
+            keeper.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        for master in self.masters:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(master.pid, signal.SIGKILL)
+        for keeper in self._keepers:
+            keeper.join(10)
+        for master in self.masters:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(master.pid, signal.SIGKILL)
+            master.wait(10)
+        self._log.close()
+
+    def pids(self) -> list[int]:
+        """The worker processes of the masters that run now, those that have booted."""
+        booted = self.notes.hgetall("pids")
+        found = (booted.get(str(master.pid).encode()) for master in self.masters if master.poll() is None)
+        return [int(pid) for pid in found if pid]
+
+    def kill_one(self, chance: random.Random) -> bool:
+        """Kill a worker process, if one runs."""
+        pids = self.pids()
+        for pid in chance.sample(pids, k=len(pids)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                return True
+        return False
+
+    def terminate(self) -> list[int]:
+        """Ask all masters to end, and wait for them. Returns their exit codes."""
+        self._ending.set()
+        for master in self.masters:
+            master.terminate()
+        return [master.wait(20) for master in self.masters]
+
+    def log(self) -> str:
+        self._log.seek(0)
+        return self._log.read()
+
+    def _start(self) -> subprocess.Popen:
+        command = [sys.executable, "-m", "dramatiq", "echomq_app", "--processes", "1", "--threads", str(self.threads)]
+        return subprocess.Popen(command, cwd=PEERS, env=self._environment, stderr=self._log, start_new_session=True)
+
+    def _keep(self, at: int) -> None:
+        while not self._ending.is_set():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.masters[at].wait(0.1)
+                if not self._ending.is_set():
+                    self.masters[at] = self._start()

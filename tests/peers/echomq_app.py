@@ -1,0 +1,65 @@
+"""What the ``dramatiq`` command runs in tests of the broker: an EchoMQBroker with the middleware. What its
+processes do they note in another Redis, since that of the broker is under test.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import dramatiq
+import redis
+
+from dramatiq_echomq import EchoMQBroker, LockLost, StalledCheckerMiddleware
+
+notes = redis.Redis.from_url(os.environ["APP_NOTES_URL"])
+
+
+class Pids(dramatiq.Middleware):
+    def after_worker_boot(self, broker, worker):
+        notes.hset("pids", os.getppid(), os.getpid())
+
+
+broker = EchoMQBroker(url=os.environ["APP_URL"])
+broker.add_middleware(StalledCheckerMiddleware())
+broker.add_middleware(Pids())
+dramatiq.set_broker(broker)
+
+
+@dramatiq.actor(queue_name="q", max_retries=0)
+def work(number: int, ms: float = 0) -> None:
+    notes.rpush("began", number)
+    time.sleep(ms / 1000)
+    notes.rpush("ran", number)
+
+
+@dramatiq.actor(queue_name="q", max_retries=0)
+def poison() -> None:
+    notes.rpush("poisoned", os.getpid())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dramatiq.actor(queue_name="q", max_retries=0)
+def hold() -> str:
+    """Runs until it is released."""
+    me = os.getpid()
+    notes.rpush("began", me)
+    try:
+        while not notes.exists("released"):
+            time.sleep(0.01)
+    except LockLost:
+        notes.rpush("lost", me)
+        raise
+    notes.rpush("ran", me)
+    return "held"
+
+
+@dramatiq.actor(queue_name="q", max_retries=0)
+def stubborn() -> str:
+    """Like hold, but it ends as if nothing was when it is interrupted."""
+    try:
+        return hold.fn()
+    except LockLost:
+        notes.rpush("ran", os.getpid())
+        return "stubborn"
