@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import inspect
 from typing import Any
 from urllib.parse import urlsplit
@@ -77,7 +78,17 @@ def client_with(client: Any, *, socket_timeout: float | None = None, retries: in
         )
     else:
         own = redis.ConnectionPool(connection_class=pool.connection_class, **parameters)
-    return redis.Redis(connection_pool=own)
+    new_client = redis.Redis(connection_pool=own)
+    new_client.auto_close_connection_pool = True
+    return new_client
+
+
+def drop_idle_connections(client: Any) -> None:
+    """Let the next commands of a client connect anew, to whatever its address leads to by now."""
+    pool = getattr(client, "connection_pool", None)
+    if pool is not None:
+        with contextlib.suppress(TypeError):  # the BlockingConnectionPool of redis-py 5 has no such choice
+            pool.disconnect(inuse_connections=False)
 
 
 def socket_timeout_of(client: Any) -> float | None:
