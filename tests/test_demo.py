@@ -77,6 +77,7 @@ def test_it_shows_recovered_and_failed_jobs_in_time(demo):
     for state in ("active", "marked", "recovered", "completed"):
         assert re.search(rf"job \S+ +resize +{state}", output), state
     assert len(re.findall(r"poison +active", output)) == 2
+    assert {"Dramatiq", "BullMQ"} == set(re.findall(r"resize +waiting +from (\w+)", output))
     assert re.search(r"poison +failed +job stalled more than allowable limit", output)
     summary = dict(re.findall(r"^(recovered|completed|failed) +(\d+) ", output, re.MULTILINE))
     assert int(summary["recovered"]) >= 2
@@ -86,7 +87,7 @@ def test_it_shows_recovered_and_failed_jobs_in_time(demo):
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moment", ["server", "killed"])
+@pytest.mark.parametrize("moment", ["server", "active", "killed"])
 def test_a_signal_ends_it_and_cleans_up(demo, ending, moment):
     demo.lines_until(moment)
 

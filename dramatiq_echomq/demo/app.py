@@ -1,21 +1,30 @@
-"""What the ``dramatiq`` processes of the demo import: a stock broker, and the middleware."""
+"""What the ``dramatiq`` processes of the demo import."""
 
 from __future__ import annotations
 
 import os
+import signal
+import time
 
 import dramatiq
-from dramatiq.brokers.redis import RedisBroker
 
-from dramatiq_echomq import StalledCheckerMiddleware
+from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
 
-from .settings import QUEUE, STALLED_INTERVAL, URL_VARIABLE
+from .settings import LOCK_DURATION, QUEUE, SECONDS_PER_JOB, STALLED_INTERVAL, URL_VARIABLE
 
-broker = RedisBroker(url=os.environ[URL_VARIABLE])
+broker = EchoMQBroker(url=os.environ[URL_VARIABLE], lock_duration=LOCK_DURATION)
 broker.add_middleware(StalledCheckerMiddleware(stalled_interval=STALLED_INTERVAL, max_stalled_count=1))
 dramatiq.set_broker(broker)
 
 
 @dramatiq.actor(queue_name=QUEUE)
-def resize() -> None:
-    """Never sent: it makes the worker consume the queue, and so check it."""
+def resize(path: str) -> str:
+    time.sleep(SECONDS_PER_JOB)
+    return f"{path} is small now"
+
+
+@dramatiq.actor(queue_name=QUEUE)
+def poison(path: str) -> None:
+    """Stands for a job that runs out of memory, or crashes in a C extension."""
+    time.sleep(SECONDS_PER_JOB / 2)  # by then its neighbours have begun as well
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -66,15 +66,15 @@ class Processes:
 
     def __init__(self) -> None:
         self.directory = Path()
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._started: list[tuple[str, subprocess.Popen[bytes]]] = []
 
     def __enter__(self) -> Processes:
         self.directory = Path(tempfile.mkdtemp(prefix="dramatiq-echomq-demo-"))
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *exception: object) -> None:
         # The last one started goes first, so that workers do not see their server go.
-        for process in reversed(self._running[:]):
+        for _, process in reversed(self._started):
             self.kill(process)
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -83,7 +83,7 @@ class Processes:
         does not reach it, and :meth:`kill` reaches all its children.
 
         Parameters:
-          name(str): What its log file is called.
+          name(str): What it is called, and its log file.
           *command(str)
           **environment(str): Variables to set.
         """
@@ -96,8 +96,12 @@ class Processes:
                 start_new_session=True,
                 env={**os.environ, "TMPDIR": str(self.directory), **environment},
             )
-        self._running.append(process)
+        self._started.append((name, process))
         return process
+
+    def running(self, name: str) -> list[subprocess.Popen[bytes]]:
+        """The processes with a name that have not ended."""
+        return [process for own_name, process in self._started if own_name == name and process.poll() is None]
 
     def start_python(self, name: str, module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         """Start a Python module with this interpreter."""
@@ -124,8 +128,6 @@ class Processes:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        if process in self._running:
-            self._running.remove(process)
 
     def last_words(self) -> str:
         """The ends of the log files."""

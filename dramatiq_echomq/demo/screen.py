@@ -36,11 +36,13 @@ class Screen:
         """Show what happened to the jobs."""
         for change in changes:
             job, note = change.job, ""
-            if change.state == "active" and job.workers[-1]:
-                note = f"on {job.workers[-1]}"
+            if change.state == "waiting":
+                note = f"from {job.producer}"
+            elif change.state == "active":
+                note = f"in process {job.workers[-1]}"
             elif change.state == "failed":
                 note = job.reason
-            line = f"{change.seconds:6.1f} s  job {job.job_id:<3} {job.name:<10} {change.state:<10} {note}"
+            line = f"{change.seconds:6.1f} s  job {job.number:<3} {job.name:<10} {change.state:<10} {note}"
             print(line.rstrip(), flush=True)
 
     def print_summary(self, summary: Mapping[str, tuple[int, str]]) -> None:
@@ -71,10 +73,10 @@ class LiveScreen(Screen):
     def show(self, jobs: Mapping[str, Job], changes: Iterable[Change]) -> None:
         if not list(changes):
             return
-        table = Table("job", "what", "worker", "so far")
+        table = Table("job", "what", "from", "process", "so far")
         for job in jobs.values():
             trail = " → ".join(f"[{STYLES.get(state, 'none')}]{state}[/]" for state in job.trail)
-            table.add_row(job.job_id, job.name, job.workers[-1] if job.workers else "", trail)
+            table.add_row(str(job.number), job.name, job.producer, job.workers[-1] if job.workers else "", trail)
         self.live.update(table, refresh=True)
 
     def print_summary(self, summary: Mapping[str, tuple[int, str]]) -> None:

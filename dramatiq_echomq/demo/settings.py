@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 QUEUE = "demo"
+SECONDS_PER_JOB = 0.4
 
 #: Both in ms, and short, so that nobody has to wait long: a lock that is not renewed ends
 #: after this time, and checks are this far apart.  The defaults are 30 seconds for each.

@@ -1,23 +1,26 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
 
 import redis
 from bullmq import Queue
+from dramatiq import Message
+
+from dramatiq_echomq import EchoMQBroker
 
 from .processes import Interrupts, Processes
 from .screen import Screen
 from .settings import LOCK_DURATION, QUEUE, STALLED_INTERVAL, URL_VARIABLE
 from .watch import FINISHED, Watch
 
-NUMBER_OF_JOBS = 12
-SECONDS_PER_JOB = 0.3
+THREADS = 4
 
 #: How many seconds each part of the story may take.
-PATIENCE = 12.0
+PATIENCE = 15.0
 
 
 class StoryFailed(Exception):
@@ -25,7 +28,7 @@ class StoryFailed(Exception):
 
 
 class Story:
-    """The order of events: which process starts or dies when.
+    """The order of events: who adds jobs, and which process starts or dies when.
 
     Parameters:
       processes(Processes)
@@ -40,33 +43,22 @@ class Story:
         self.client = processes.start_server()
         self.url = f"redis://127.0.0.1:{self.client.connection_pool.connection_kwargs['port']}/0"
         self.watch = Watch(self.client, QUEUE)
+        self.jobs_added = 0
+        self.workers_started = 0
 
     def tell(self) -> None:
         self.until(self._server_answers, "the server to answer")
-        self.screen.say(f"A Valkey server runs at {self.url}, with the queue emq:{QUEUE}.")
-        self.screen.say(
-            f"A `dramatiq` worker with StalledCheckerMiddleware on a RedisBroker checks it every {STALLED_INTERVAL} ms."
-        )
-        self.processes.start_python(
-            "dramatiq", "dramatiq", f"{__package__}.app", "--processes", "1", "--threads", "1", **self._environment()
-        )
-        asyncio.run(self._add_jobs())
-        self.screen.say(
-            f"{NUMBER_OF_JOBS} jobs wait, the last one is poison. A BullMQ worker takes them four at a time."
-        )
-        first = self._start_bullmq("worker-1", concurrency=4)
-        self.until(lambda: self.watch.number_in("completed") >= 4 <= self.watch.number_in("active"), "jobs to run")
-        self.processes.kill(first)
-        self.screen.say(f"worker-1 was killed (SIGKILL). The locks of its jobs end within {LOCK_DURATION} ms.")
-        self._work_on()
+        self.screen.say(f"A Valkey server runs at {self.url}. Locks last {LOCK_DURATION} ms, checks are made every")
+        self.screen.say(f"{STALLED_INTERVAL} ms, and a job may stall once; the defaults are 30 s, 30 s and once.\n")
+        self._a_worker_is_killed()
+        self._a_job_kills_its_workers()
 
     def summary(self) -> dict[str, tuple[int, str]]:
         """For the table at the end: counts, and what they count."""
-        jobs = list(self.watch.jobs.values())
         return {
-            "recovered": (sum(job.recoveries for job in jobs), "times a job of a dead worker went back to wait"),
-            "completed": (sum(job.state == "completed" for job in jobs), "jobs done, each of them in the end"),
-            "failed": (sum(job.state == "failed" for job in jobs), "job that killed its worker each time"),
+            "recovered": (sum(job.recoveries for job in self.watch.jobs.values()), "times a job of a dead worker"),
+            "completed": (self.watch.number_in("completed"), "jobs, all that did not kill their workers"),
+            "failed": (self.watch.number_in("failed"), "job, which killed its worker each time"),
         }
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
@@ -79,32 +71,39 @@ class Story:
         deadline = time.monotonic() + PATIENCE
         while True:
             self.interrupts.check()
-            try:
-                changes = self.watch.update()
-            except redis.ConnectionError:
-                changes = []  # the server is not up yet
-            self.screen.show(self.watch.jobs, changes)
+            with suppress(redis.ConnectionError):  # the server may not be up yet
+                self.screen.show(self.watch.jobs, self.watch.update())
             if condition():
                 return
             if time.monotonic() > deadline:
                 raise StoryFailed(f"waited {PATIENCE:g} s for {what}, in vain.\n{self.processes.last_words()}")
             time.sleep(0.05)
 
-    def _work_on(self) -> None:
+    def _a_worker_is_killed(self) -> None:
+        self.screen.say("Dramatiq sends 5 messages, and a BullMQ client adds 3 jobs to the same queue.")
+        self._send("resize", 5)
+        self._add_with_bullmq(["resize"] * 3)
+        victim = self._start_worker()
+        self.until(lambda: self.watch.number_in("completed") >= 2 <= self.watch.number_in("active"), "jobs to run")
+        self.processes.kill(victim)
+        self.screen.say("This worker was killed (SIGKILL) in the middle of its jobs. Another one goes on.")
+        self._work_on("the jobs of the killed worker to be done")
+
+    def _a_job_kills_its_workers(self) -> None:
+        self.screen.say("Now a BullMQ client adds a job that kills its worker, and 3 harmless ones with it.")
+        self._add_with_bullmq(["poison", *["resize"] * 3])
+        self._work_on("the jobs to be done")
+
+    def _work_on(self, what: str) -> None:
         """Have a worker until all jobs are finished, as a supervisor would."""
-        number = 2
-        while self.watch.number_in(*FINISHED) < NUMBER_OF_JOBS:
-            worker = self._start_bullmq(f"worker-{number}", concurrency=1)
-            self.screen.say(f"worker-{number} takes over, one job at a time.")
-            self.until(
-                lambda worker=worker: (  # type: ignore[misc]
-                    worker.poll() is not None or self.watch.number_in(*FINISHED) == NUMBER_OF_JOBS
-                ),
-                "the jobs to finish",
-            )
+        while not self._all_finished():
+            worker = self._worker()
+            self.until(lambda worker=worker: worker.poll() is not None or self._all_finished(), what)  # type: ignore[misc]
             if worker.poll() is not None:
-                self.screen.say(f"worker-{number} died of the poison job.")
-            number += 1
+                self.screen.say("A worker was killed by its job.")
+
+    def _all_finished(self) -> bool:
+        return self.watch.number_in(*FINISHED) == self.jobs_added
 
     def _server_answers(self) -> bool:
         try:
@@ -112,16 +111,36 @@ class Story:
         except redis.ConnectionError:
             return False
 
-    def _start_bullmq(self, name: str, *, concurrency: int) -> Any:
-        module = f"{__package__}.bullmq_worker"
-        return self.processes.start_python(name, module, name, str(concurrency), **self._environment())
+    def _worker(self) -> subprocess.Popen[bytes]:
+        """The worker that runs, or a new one."""
+        running = self.processes.running("worker")
+        return running[0] if running else self._start_worker()
 
-    async def _add_jobs(self) -> None:
-        queue = Queue(QUEUE, {"connection": self.url, "prefix": "emq"})
-        names = ["resize"] * (NUMBER_OF_JOBS - 1) + ["poison"]
-        for name in names:
-            await queue.add(name, {"seconds": SECONDS_PER_JOB}, {})
-        await queue.close()
+    def _start_worker(self) -> subprocess.Popen[bytes]:
+        self.workers_started += 1
+        self.screen.say(f"Worker {self.workers_started} starts: a `dramatiq` process with {THREADS} threads.")
+        options = ["--processes", "1", "--threads", str(THREADS)]
+        environment = {URL_VARIABLE: self.url}
+        return self.processes.start_python("worker", "dramatiq", f"{__package__}.app", *options, **environment)
 
-    def _environment(self) -> dict[str, str]:
-        return {URL_VARIABLE: self.url, "DRAMATIQ_ECHOMQ_LOCK_DURATION": str(LOCK_DURATION)}
+    def _send(self, actor_name: str, number: int) -> None:
+        broker = EchoMQBroker(url=self.url)
+        for _ in range(number):
+            message: Message[None] = Message(
+                queue_name=QUEUE, actor_name=actor_name, args=(self._next_path(),), kwargs={}, options={}
+            )
+            broker.enqueue(message)
+        broker.close()
+
+    def _add_with_bullmq(self, names: list[str]) -> None:
+        async def add() -> None:
+            queue = Queue(QUEUE, {"connection": self.url, "prefix": "emq"})
+            for name in names:
+                await queue.add(name, {"args": [self._next_path()], "kwargs": {}}, {})
+            await queue.close()
+
+        asyncio.run(add())
+
+    def _next_path(self) -> str:
+        self.jobs_added += 1
+        return f"/images/{self.jobs_added}.png"

@@ -16,13 +16,15 @@ class Job:
     """What became of a job so far.
 
     Parameters:
+      number(int): When it was seen first.
       job_id(str)
       name(str)
       trail(list[str]): The states it has gone through.
-      workers(list[str]): The workers that took it.
+      workers(list[str]): The process ids of the workers that took it.
       reason(str): Why it failed.
     """
 
+    number: int
     job_id: str
     name: str
     trail: list[str] = field(default_factory=list)
@@ -32,6 +34,11 @@ class Job:
     @property
     def state(self) -> str:
         return self.trail[-1] if self.trail else ""
+
+    @property
+    def producer(self) -> str:
+        """Who added it: BullMQ's ids are numbers, those of EchoMQBroker are UUIDs."""
+        return "BullMQ" if self.job_id.isdecimal() else "Dramatiq"
 
     @property
     def recoveries(self) -> int:
@@ -84,11 +91,11 @@ class Watch:
 
     def _note(self, job_id: str, state: str, event: dict[str, str]) -> Change:
         if job_id not in self.jobs:
-            self.jobs[job_id] = Job(job_id, self._field(job_id, "name"))
+            self.jobs[job_id] = Job(len(self.jobs) + 1, job_id, self._field(job_id, "name"))
         job = self.jobs[job_id]
         job.trail.append(state)
         if state == "active":
-            job.workers.append(self._field(job_id, "pb"))
+            job.workers.append(self._field(job_id, "pb").rpartition(":")[2])  # host:process
         job.reason = event.get("failedReason", job.reason)
         return Change(time.monotonic() - self.started, job, state)
 
