@@ -38,7 +38,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="kill workers and watch their jobs come back",
         description=(
             "Starts a Valkey server and workers of its own, kills workers in the middle of their jobs and shows how "
-            "the jobs come back. It takes about 12 seconds, needs no server and leaves nothing behind."
+            "the jobs come back. It takes about 15 seconds, needs no server and leaves nothing behind."
         ),
     )
     demo.set_defaults(run=run_demo)
