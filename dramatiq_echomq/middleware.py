@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from dramatiq import Broker, Middleware, Worker
-from dramatiq.common import q_name
 from dramatiq.logging import get_logger
 
 from .clients import client_from, require_client, require_hash_tag
@@ -135,4 +134,4 @@ def queue_names_from(queues: Iterable[str]) -> tuple[str, ...]:
     names = () if isinstance(queues, str) or not isinstance(queues, Iterable) else tuple(queues)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise SettingError("queues", "keyword argument", queues, "a list of queue names")
-    return tuple(dict.fromkeys(q_name(name) for name in names))
+    return names

@@ -19,6 +19,9 @@ IDS_SHOWN = 10
 ID_LENGTH_SHOWN = 64
 TEXT_LENGTH_SHOWN = 400
 
+#: How many odd jobs are remembered, so that each is told once.
+ODDITIES_REMEMBERED = 10_000
+
 #: Whom an outage of Redis concerns, in the words of the log lines.
 ALL_QUEUES = "all queues"
 
@@ -51,7 +54,7 @@ class Recovery:
             batch_size=settings.batch_size,
         )
         self._troubled: set[str] = set()
-        self._told: dict[str, set[tuple[str, str]]] = {}
+        self._told: set[tuple[str, str, str]] = set()
         self._policy = "noeviction"
         self._suspected: dict[str, set[str]] = {}
 
@@ -164,9 +167,11 @@ class Recovery:
                 would,
                 _shown(check.failed_ids),
             )
-        told, self._told[name] = self._told.get(name, set()), set(check.oddities)
-        for job_id, oddity in dict.fromkeys(check.oddities):
-            if (job_id, oddity) not in told:
+        if len(self._told) > ODDITIES_REMEMBERED:
+            self._told.clear()
+        for job_id, oddity in check.oddities:
+            if (name, job_id, oddity) not in self._told:
+                self._told.add((name, job_id, oddity))
                 self.logger.warning("Job %s of queue %r: %s", _shown([job_id]), name, _on_one_line(oddity))
 
         if check.failed_jobs and hasattr(self.broker, "jobs_stalled_out"):

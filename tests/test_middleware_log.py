@@ -75,7 +75,7 @@ def test_an_oddity_is_told_once_for_as_long_as_it_is_there(client, caplog):
     put(client, active=["a"])
     client.set(key("q", "a"), "no hash")
     checks, _ = recovery(client)
-    for _ in range(3):
+    for _ in range(6):
         client.delete(key("q", "stalled-check"))
         checks.visit("q")
     assert len(lines(caplog)) == 1
