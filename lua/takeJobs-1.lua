@@ -51,7 +51,7 @@ local function pop()
     return id
   end
   local first = redis.call("ZPOPMIN", queue.prioritized)
-  if not first[1] then
+  if not first[1] and #passed == 0 then
     redis.call("DEL", queue.pc)
   end
   return first[1], first[2]
