@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import Any
 
 import redis
@@ -9,6 +10,9 @@ import redis
 from .jobs import TakenJob
 from .keys import QueueKeys
 from .scripts import load
+
+#: For how many seconds a connection is used. After a failover the old one would go on to take what is lost there.
+LONGEST_USE = 10.0
 
 
 class BeginRecorder:
@@ -26,6 +30,7 @@ class BeginRecorder:
         self._mutex = threading.Lock()
         self._connection: Any = None
         self._process_id = 0
+        self._opened_at = 0.0
 
     def record(self, keys: QueueKeys, job: TakenJob) -> None:
         """Record that a job has begun.  When Redis cannot be reached the job
@@ -56,11 +61,14 @@ class BeginRecorder:
         connection.send_command("EVAL", self.script.code, len(names), *names, token, check_health=False)
 
     def _connected(self) -> Any:
+        if time.monotonic() - self._opened_at > LONGEST_USE:
+            self._close()
         if self._connection is None or self._process_id != os.getpid():
             connection = self.client.connection_pool.make_connection()
             connection.connect()
             connection.send_command("CLIENT", "REPLY", "OFF", check_health=False)
             self._connection, self._process_id = connection, os.getpid()
+            self._opened_at = time.monotonic()
         return self._connection
 
     def _close(self) -> None:

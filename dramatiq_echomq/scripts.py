@@ -9,6 +9,7 @@ from typing import Any
 
 import redis
 
+from .clients import drop_idle_connections
 from .errors import QueueRefused
 
 #: What the scripts put before the errors that they return themselves.
@@ -54,6 +55,8 @@ class Script:
 
         Raises:
           QueueRefused: When the script found the queue unfit.
+          redis.RedisError: When Redis cannot be used.  After a failover the
+            address of the old master may lead to the new one.
         """
         if len(keys) != self.number_of_keys:
             raise TypeError(f"{self.file_name} takes {self.number_of_keys} keys, not {len(keys)}")
@@ -65,6 +68,8 @@ class Script:
         except redis.ResponseError as error:
             if str(error).startswith(REFUSAL):
                 raise QueueRefused(str(error).removeprefix(REFUSAL)) from None
+            if isinstance(error, redis.exceptions.ReadOnlyError) or "READONLY" in str(error):
+                drop_idle_connections(client)
             raise
 
     def _execute(self, client: Any, command: str, script: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:

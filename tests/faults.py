@@ -56,12 +56,11 @@ class Log:
 def recording_actor(broker: EchoMQBroker, log: Log, **options: object) -> dramatiq.Actor:
     """An actor that notes its argument, once the gate is open; it fails for "bad"."""
 
-    def work(what: object) -> object:
+    def work(what: object) -> None:
         log.gate.wait(20)
         log.ran.append(what)
         if what == "bad":
             raise ValueError("bad")
-        return what
 
     return dramatiq.actor(work, broker=broker, actor_name="work", queue_name="q", **options)
 

@@ -39,7 +39,11 @@ class LossyProxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self.server_port))
+            try:
+                server = socket.create_connection(("127.0.0.1", self.server_port))
+            except OSError:
+                client.close()
+                continue
             losing = threading.Event()
             for pump in (self._pass_requests, self._pass_replies):
                 threading.Thread(target=pump, args=(client, server, losing), daemon=True).start()
@@ -60,3 +64,22 @@ class LossyProxy:
                     client.shutdown(socket.SHUT_RDWR)
                     return
                 client.sendall(reply)
+
+
+class Switch(LossyProxy):
+    """A proxy that can lead new connections to another server, as a name that fails over does."""
+
+    def __init__(self, port: int) -> None:
+        self.opened: list[socket.socket] = []
+        super().__init__(port)
+
+    def to(self, port: int, *, drop: bool) -> None:
+        """Lead to another port from now on, and drop the connections that there are, or not."""
+        self.server_port = port
+        for connection in self.opened if drop else ():
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _pass_requests(self, client: socket.socket, server: socket.socket, losing: threading.Event) -> None:
+        self.opened.append(client)
+        super()._pass_requests(client, server, losing)
