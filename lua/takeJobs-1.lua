@@ -14,8 +14,8 @@ the tail of `wait`, then from `prioritized`. Each carries the field `unbegun` un
 worker begins it. Suspects that are not taken stay where they were.
 
 Returns the jobs, when the next delayed job is due in ms (0 for none), and how many suspects
-were left. A job is: id, token, name, data, attempts started, stalls, deferred failure, lock
-duration, worker that had it before, opts, timestamp.
+were left. A job is: id, token, name, data, attempts started, stalls, lock duration, timestamp;
+and only if it is to be failed, the reason and the worker that had it before.
 
 Cost: O(log N) for each job promoted or taken.
 --]]
@@ -62,8 +62,8 @@ local function read_job(id)
 end
 
 local function describe(id, token, fields, started, duration)
-  return { id, token, fields[1] or "", fields[2] or "", digits(started), digits(counter(fields[4])), fields[5] or "",
-    digits(duration), fields[7] or "", fields[6] or "", fields[8] or "" }
+  return { id, token, fields[1] or "", fields[2] or "", digits(started), counter(fields[4]), duration, fields[8] or "",
+    fields[5] or nil, fields[5] and (fields[7] or "") }
 end
 
 local function duration_of(fields)
@@ -116,10 +116,12 @@ local function take_jobs()
 end
 
 local function find_lost_jobs()
-  for _, id in ipairs(redis.call("LRANGE", queue.active, 0, SEARCHED_FOR_LOST - 1)) do
+  local newest = redis.call("LRANGE", queue.active, 0, SEARCHED_FOR_LOST - 1)
+  for at = #newest, 1, -1 do
+    local id = newest[at]
     local token = attempt("GET", prefix .. id .. ":lock")
-    if token and token:sub(1, #lost + 1) == lost .. ":" then
-      local fields = read_job(id)
+    local fields = token and token:sub(1, #lost + 1) == lost .. ":" and read_job(id)
+    if fields then
       jobs[#jobs + 1] = describe(id, token, fields, counter(fields[3]), (duration_of(fields)))
     end
   end
