@@ -14,11 +14,12 @@ from dramatiq.brokers.stub import StubBroker
 
 from dramatiq_echomq import QueueRefused, StalledChecker, StalledCheckerMiddleware
 
-from .brokers import Recorder, booted, lines
+from .brokers import Recorder, booted, lines, recovery
 from .queues import key, put, state
 from .servers import Server, wait_until
 
-#: What README shows. `+info` is not among them: it lets the middleware warn of an eviction policy that removes locks.
+#: What README shows. Not among them: `+info`, with which the middleware can warn of an eviction policy that removes
+#: locks, and `+select`, which a database other than 0 takes.
 RIGHTS = """
     ~emq:* +eval +evalsha +exists +get +set +del +unlink +rename +pttl +pexpire +mget
     +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +lset +ltrim +rpush
@@ -144,6 +145,29 @@ def test_the_middleware_runs_as_that_user(server, admin, caplog):
         wait_until(lambda: recorder.named("failed") and ("q", ("new",)) in recorder.named("recovered"))
     assert not [line for line in lines(caplog, "ERROR", "CRITICAL") if "stalled too often" not in line]
     assert PASSWORD not in caplog.text
+
+
+def test_a_database_other_than_0_takes_one_more_right(server, admin):
+    def check():
+        with server.client(db=1, username=USER, password=PASSWORD) as client:
+            return StalledChecker(client).check("q")
+
+    user(server, admin).close()
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        check()
+    user(server, admin, RIGHTS + "+select").close()
+    assert check().recovered == 0
+
+
+@pytest.mark.parametrize(("more", "warnings"), [("", 0), ("+info", 1)])
+def test_a_warning_of_eviction_takes_one_more_right(server, admin, caplog, more, warnings):
+    admin.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        with user(server, admin, RIGHTS + more) as client:
+            recovery(client)[0].warn_of_eviction()
+    finally:
+        admin.config_set("maxmemory-policy", "noeviction")
+    assert len(lines(caplog, "WARNING", "ERROR")) == warnings
 
 
 def test_that_user_can_do_nothing_else(server, admin):
