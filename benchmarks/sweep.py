@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="how many runs to take the median of (default: 5)")
     options = parser.parse_args()
     with Server() as server:
-        client = server.client()
+        client = server.client(socket_timeout=None)  # the script of BullMQ may take longer than usual timeouts
         print(f"{_machine()}; {_server_version(client)}; bullmq {version('bullmq')}; medians of {options.runs} runs.\n")
         missed = compare(client, options.runs)
         missed += measure_alone(client, server.port, ALONE + (MILLION if options.million else []), options.runs)
