@@ -50,7 +50,8 @@ class Queue(RuleBasedStateMachine):
         for number in range(started):
             self.add(priority=number % 2, attempts=number % 4)
             self.take(data)
-            self.lose_lock(data)
+            if number % 3:
+                self.lose_lock(data)
 
     def sweeper(self, client, batch_size: int) -> StalledChecker:
         return StalledChecker(client, max_stalled_count=MAX_STALLED_COUNT, batch_size=batch_size)

@@ -21,11 +21,13 @@ def test_a_locked_job_is_healthy_and_loses_its_mark(client):
 
 
 def test_a_lock_of_another_type_is_a_lock(client):
-    put(client, active=["a"], jobs={"a": {}}, stalled={"a"}, **{"a:lock": {"owner": "b"}})
+    jobs = {"odd": {}, "locked": {}, "dead": {}}
+    put(client, active=list(jobs), jobs=jobs, locks=["locked"], stalled=set(jobs), **{"odd:lock": {"owner": "b"}})
 
-    assert StalledChecker(client).check("q") == StalledCheck("q")
+    assert StalledChecker(client).check("q").recovered_ids == ("dead",)
 
-    assert state(client) == as_data(active=["a"], jobs={"a": {}}, locks=["a"])
+    after = state(client)
+    assert (after["active"], after["locks"], after["wait"]) == (["odd", "locked"], {"odd", "locked"}, ["dead"])
 
 
 @pytest.mark.parametrize("marks", [{"other"}, {"a"}], ids=["unmarked", "marked"])
