@@ -188,7 +188,7 @@ def test_a_queue_does_what_the_model_says(client):
     run_state_machine_as_test(
         Queue,
         settings=settings(
-            max_examples=80,
+            max_examples=60,
             stateful_step_count=25,
             deadline=None,
             database=None,
