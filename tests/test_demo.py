@@ -31,7 +31,7 @@ class Demo:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "TMPDIR": str(directory), MARK: self.mark},
+            env={**os.environ, "TMPDIR": str(directory), MARK: self.mark, "DRAMATIQ_ECHOMQ_PREFIX": "not-for-the-demo"},
         )
 
     def lines_until(self, word: str) -> None:

