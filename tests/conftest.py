@@ -42,6 +42,15 @@ def broker(client: redis.Redis) -> Iterator[EchoMQBroker]:
     broker.close()
 
 
+@pytest.fixture
+def full_broker(client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[EchoMQBroker]:
+    """A broker with Dramatiq's own middleware, on an empty database.  It is the global one."""
+    broker = EchoMQBroker(client=client)
+    monkeypatch.setattr("dramatiq.broker.global_broker", broker)
+    yield broker
+    broker.close()
+
+
 @pytest.fixture(scope="module")
 def clock() -> Iterator[None]:
     """A clock that stands still at ``NOW``, for tests that compare timestamps."""
