@@ -172,6 +172,16 @@ def test_a_job_that_comes_back_and_dies_again_within_one_sweep_is_not_lost(loade
     assert StalledChecker(loaded, max_stalled_count=5).check("q").recovered_ids == ("a",)
 
 
+def test_a_mark_that_another_runtime_makes_within_a_sweep_goes_with_its_job(loaded):
+    """Else the job's next pickup would begin with a mark, and have no grace."""
+    put(loaded, active=["b", "a"], jobs={"a": {}, "b": {}}, stalled={"a", "b"})
+    between = Between(loaded, {1: lambda: put(loaded, stalled={"b"})})
+
+    assert StalledChecker(between, batch_size=1).check("q").recovered_ids == ("a", "b")
+
+    assert "stalled" not in state(loaded)
+
+
 def test_a_second_sweep_in_the_middle_of_the_first_recovers_nothing_twice(loaded):
     ids = [str(number) for number in range(9)]
     put(loaded, active=ids, jobs={job_id: {} for job_id in ids}, stalled=set(ids))

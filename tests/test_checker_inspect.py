@@ -18,18 +18,19 @@ def verdicts(client, **settings) -> dict[str, tuple[str, str]]:
 def test_a_report_tells_what_is_known_about_each_active_job_the_oldest_first(client):
     put(
         client,
-        active=["marked", "locked"],
-        jobs={"locked": {"name": "resize", "pb": "w1", "stc": "1", "atm": "2"}, "marked": {}},
+        active=["fresh", "marked", "locked"],
+        jobs={"locked": {"name": "resize", "pb": "w1", "stc": "1", "atm": "2"}, "marked": {}, "fresh": {}},
         locks=["locked"],
         stalled={"marked"},
     )
 
-    locked, marked = StalledChecker(client).inspect("q")
+    locked, marked, fresh = StalledChecker(client).inspect("q")
 
     assert 50_000 < locked.lock_ttl <= 60_000
     assert locked == ActiveJob("locked", "resize", "w1", locked.lock_ttl, False, 1, 2, "healthy", "healthy")
     assert marked == ActiveJob("marked", "work", "", None, True, 0, 0, "requeue", "requeue")
-    assert (locked.id, marked.id) == ("locked", "marked")
+    assert fresh == ActiveJob("fresh", "work", "", None, False, 0, 0, "mark", "requeue")
+    assert (locked.id, marked.id, fresh.id) == ("locked", "marked", "fresh")
 
 
 def test_a_mark_of_another_runtime_on_a_healthy_job_is_shown(client):
