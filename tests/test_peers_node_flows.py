@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dramatiq_echomq import StalledChecker
@@ -9,23 +11,29 @@ from dramatiq_echomq import StalledChecker
 from .peer import await_lock_end
 from .servers import wait_until
 
+#: The parents by name, with the flag of the child that stalls out.
 FLAGS = {
-    "strict": "failParentOnFailure",
-    "lax": "continueParentOnFailure",
-    "ignoring": "ignoreDependencyOnFailure",
-    "removing": "removeDependencyOnFailure",
+    "strict": "failParentOnFailure: true",
+    "lax": "continueParentOnFailure: true",
+    "ignoring": "ignoreDependencyOnFailure: true",
+    "patient": "ignoreDependencyOnFailure: true",
+    "removing": "removeDependencyOnFailure: true",
+    "plain": "",
 }
+#: The parents that have another child, which is not due for an hour.
+OF_TWO = ("lax", "patient")
 
 
 @pytest.fixture
 def parents(node, client):
-    """The ids of parents by name, after the child of each has stalled out. `plain` has a child without a flag."""
+    """The ids of parents by name, after a child of each has stalled out."""
     ids = {}
-    for name in (*FLAGS, "plain"):
-        flag = f"{FLAGS[name]}: true" if name in FLAGS else ""
+    for name, flag in FLAGS.items():
         ids[name] = node.run(
-            f"""const child = {{ name: "child", queueName: "children", data: {{}}, opts: {{ {flag} }} }};
-            return (await flow().add({{ name: "{name}", queueName: "parents", children: [child] }})).job.id"""
+            f"""const child = (opts) => ({{ name: "child", queueName: "children", data: {{}}, opts }});
+            const children = [child({{ {flag} }})];
+            if ({json.dumps(name in OF_TWO)}) children.push(child({{ delay: 3600000 }}));
+            return (await flow().add({{ name: "{name}", queueName: "parents", children }})).job.id"""
         )
     children = node.run('return (await queue("children").getWaiting()).map((job) => job.id)')
     with node.worker("children", "hold", concurrency=len(children)) as holder:
@@ -44,10 +52,12 @@ def parent_state(node, job_id: str) -> str:
 
 def test_each_parent_learns_of_the_failure_as_its_flag_says(node, parents):
     with node.worker("parents", "finish") as worker:
-        for name in ("lax", "ignoring", "removing"):
+        worker.wait_for("took", parents["lax"])  # BullMQ completes it only once it has removed its other child
+        for name in ("ignoring", "removing"):
             worker.wait_for("completed", parents[name])
         wait_until(lambda: parent_state(node, parents["strict"]) == "failed")
-        assert parent_state(node, parents["plain"]) == "waiting-children"
+        for name in ("plain", "patient"):
+            assert parent_state(node, parents[name]) == "waiting-children"
     assert ["took", parents["strict"]] not in worker.said
 
     (failed,) = node.run('return queue("parents").getFailed()')
@@ -59,6 +69,6 @@ def test_a_parent_can_read_why_the_children_failed_that_it_did_not_wait_for(node
     def failures(name):
         return node.run(f'return (await queue("parents").getJob("{parents[name]}")).getFailedChildrenValues()')
 
-    for name in ("lax", "ignoring"):
+    for name in ("lax", "ignoring", "patient"):
         assert list(failures(name).values()) == ["job stalled more than allowable limit"]
     assert failures("removing") == {}
