@@ -8,16 +8,22 @@ from dramatiq.middleware import Callbacks
 
 from .checker import FailedJob
 from .errors import JobStalled
-from .jobs import JobMessage, TakenJob, dramatiq_message_from
+from .jobs import JobMessage, TakenJob, dramatiq_message_from, message_from
 
 
 def stalled_message(queue_name: str, failed: FailedJob, data: bytes) -> JobMessage | None:
     """The message of a job that a check has failed, or None when the job is
     not one of Dramatiq's.
+
+    Raises:
+      UndecodableJob: When the data is nothing that could be run.
     """
     job = TakenJob.finished(failed.job_id, failed.name, data, failed.stalls)
     message = dramatiq_message_from(job, queue_name)
-    return None if message is None else JobMessage(message, job)
+    if message is None:
+        message_from(job, queue_name)
+        return None
+    return JobMessage(message, job)
 
 
 def fail_stalled(
