@@ -106,7 +106,7 @@ def test_the_job_of_a_living_worker_is_never_touched(node, client):
     job_id = node.run('return (await queue("q").add("work", {})).id')
     lock = f"emq:q:{job_id}:lock"
     checker = StalledChecker(client)
-    with node.worker("q", "hold") as holder:
+    with node.worker("q", "hold", lockDuration=5000, lockRenewTime=150) as holder:
         holder.wait_for("took", job_id)
         renewals, left = 0, client.pttl(lock)
         while renewals < 4:

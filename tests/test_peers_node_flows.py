@@ -60,9 +60,8 @@ def test_each_parent_learns_of_the_failure_as_its_flag_says(node, parents):
             assert parent_state(node, parents[name]) == "waiting-children"
     assert ["took", parents["strict"]] not in worker.said
 
-    (failed,) = node.run('return queue("parents").getFailed()')
-    assert failed["id"] == parents["strict"]
-    assert failed["failedReason"].startswith("child emq:children:")
+    strict = node.run(f'return queue("parents").getJob("{parents["strict"]}")')
+    assert strict["failedReason"].startswith("child emq:children:")
 
 
 def test_a_parent_can_read_why_the_children_failed_that_it_did_not_wait_for(node, parents):
