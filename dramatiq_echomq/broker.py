@@ -94,7 +94,7 @@ class EchoMQBroker(Broker):
         self.namespace = self.settings.prefix
         self.queues: set[str] = set()
         self.actor_options |= POLICY_OPTIONS.keys()
-        self.holdings = Holdings()
+        self.holdings = Holdings(self.settings.lock_duration)
         self.locks = LockManager(
             client_with(self.client, socket_timeout=self._renewal_timeout(), retries=1),
             self.holdings,
@@ -104,6 +104,7 @@ class EchoMQBroker(Broker):
         )
         self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, retries=0)
         self._begins = BeginRecorder(self.client)
+        self._threads = 0
         self._desks: dict[str, Desk] = {}
         self._processing = threading.local()
 
@@ -236,10 +237,12 @@ class EchoMQBroker(Broker):
             return
         if signal == "worker_boot":
             self.locks.start()
+            self._threads = args[0].worker_threads
         super().emit_before(signal, *args, **kwargs)
         if signal == "process_message" and isinstance(message, JobMessage):
             self.holdings.begin(message)
-            self._begins.record(self._keys_of(message.queue_name), message.job)
+            if not message.job.has_begun:
+                self._begins.record(self._keys_of(message.queue_name), message.job)
 
     def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
         message = args[0] if args else None
@@ -254,6 +257,7 @@ class EchoMQBroker(Broker):
                 return
         super().emit_after(signal, *args, **kwargs)
         if signal == "worker_shutdown":
+            self._threads = 0
             self.locks.stop()
 
     def _refuse_lost(self, signal: str, message: JobMessage) -> None:
@@ -330,6 +334,7 @@ class EchoMQBroker(Broker):
                 JobQueue(self._keys_of(name), self.client, self._taking_client),
                 holdings=self.holdings,
                 locks=self.locks,
+                idle_threads=lambda: max(self._threads - self.holdings.unfinished(), 0),
                 lock_duration=settings.lock_duration,
                 keep_completed=Kept(count=settings.keep_completed),
                 keep_failed=Kept(count=settings.keep_failed, age=settings.dead_message_ttl // 1000),

@@ -43,6 +43,7 @@ class Desk:
       queue(JobQueue)
       holdings(Holdings)
       locks(LockManager)
+      idle_threads(Callable): Tells how many threads wait for a job.
       lock_duration(int): How many ms a lock lasts where a job does not say so.
       keep_completed(Kept)
       keep_failed(Kept)
@@ -57,6 +58,7 @@ class Desk:
         *,
         holdings: Holdings,
         locks: LockManager,
+        idle_threads: Callable[[], int],
         lock_duration: int,
         keep_completed: Kept,
         keep_failed: Kept,
@@ -67,6 +69,7 @@ class Desk:
         self.queue_name = queue.keys.queue_name
         self.holdings = holdings
         self.locks = locks
+        self.idle_threads = idle_threads
         self.lock_duration = lock_duration
         self.keep_completed = keep_completed
         self.keep_failed = keep_failed
@@ -153,9 +156,9 @@ class JobConsumer(Consumer):
     def _from_redis(self) -> JobMessage | None:
         desk = self.desk
         room = self.prefetch - desk.holdings.count(desk.queue_name)
-        refill = max(1, self.prefetch // 4)
+        refill = max(1, self.prefetch // 2)
         if desk.locks.is_cut_off:
-            desk.holdings.wait_for_change(self.timeout)
+            time.sleep(self.timeout)
             return None
         if room < refill:
             desk.holdings.wait_for_room(desk.queue_name, self.prefetch - refill, self.timeout)
@@ -167,6 +170,7 @@ class JobConsumer(Consumer):
             worker=self.worker_name,
             lock_duration=desk.lock_duration,
             suspects=0 if desk.holdings.has_suspect() else 1,
+            idle_threads=desk.idle_threads(),
             policies=desk.policies(),
         )
         self._receive(pickup.jobs, taken_at)
@@ -194,7 +198,7 @@ class JobConsumer(Consumer):
 
     def _wait(self, pickup: Pickup) -> None:
         if pickup.suspects_left or self.desk.prefetched:
-            self.desk.holdings.wait_for_change(min(self.timeout, SUSPECT_WAIT))
+            self.desk.holdings.wait_for_suspect(min(self.timeout, SUSPECT_WAIT))
             return
         seconds = self.longest_block
         if pickup.next_due:

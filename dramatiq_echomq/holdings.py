@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from dramatiq.middleware import Interrupt
@@ -42,11 +42,22 @@ class Holding:
 
 class Holdings:
     """The jobs that this process holds: those that wait in its memory, and
-    those that run.  Any thread may ask and tell.
+    those that run.  Any thread may ask and tell.  Threads are woken only for
+    what they wait for: each needless wake-up costs more than all the rest.
+
+    Parameters:
+      usual_duration(int): How many ms a lock lasts where a job does not say so.
+
+    Attributes:
+      hurry(Event): Set when a job was taken whose lock is shorter than usual.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, usual_duration: int) -> None:
+        self.usual_duration = usual_duration
+        self.hurry = threading.Event()
         self._by_token: dict[bytes, Holding] = {}
+        self._counts: Counter[str] = Counter()
+        self._wanted_counts: dict[str, int] = {}
         self._suspect: bytes | None = None
         self._changed = threading.Condition()
 
@@ -60,7 +71,9 @@ class Holdings:
         with self._changed:
             for message in messages:
                 self._by_token[message.job.token] = Holding(message, taken_at)
-            self._changed.notify_all()
+                self._counts[message.queue_name] += 1
+                if message.job.lock_duration < self.usual_duration:
+                    self.hurry.set()
 
     def begin(self, message: JobMessage) -> None:
         """Note that the current thread runs a job."""
@@ -117,12 +130,12 @@ class Holdings:
         """Forget every job."""
         with self._changed:
             self._by_token.clear()
+            self._counts.clear()
             self._suspect = None
             self._changed.notify_all()
 
     def find(self, message: JobMessage) -> Holding | None:
-        with self._changed:
-            return self._by_token.get(message.job.token)
+        return self._by_token.get(message.job.token)
 
     def all(self) -> list[Holding]:
         with self._changed:
@@ -135,19 +148,25 @@ class Holdings:
             groups[holding.message.queue_name, holding.message.job.lock_duration].append(holding)
         return groups
 
+    def unfinished(self) -> int:
+        """How many jobs this process holds that are not being finished."""
+        return sum(not holding.is_finishing for holding in self.all())
+
     def count(self, queue_name: str) -> int:
         """How many jobs of a queue this process holds."""
-        return sum(holding.message.queue_name == queue_name for holding in self.all())
+        return self._counts[queue_name]
 
     def wait_for_room(self, queue_name: str, most: int, timeout: float) -> None:
         """Wait until at most this many jobs of a queue are held, or for so many seconds."""
         with self._changed:
-            self._changed.wait_for(lambda: self.count(queue_name) <= most, timeout)
+            self._wanted_counts[queue_name] = most
+            self._changed.wait_for(lambda: self._counts[queue_name] <= most, timeout)
+            del self._wanted_counts[queue_name]
 
-    def wait_for_change(self, timeout: float) -> None:
-        """Wait until a job is taken or let go, or for so many seconds."""
+    def wait_for_suspect(self, timeout: float) -> None:
+        """Wait until the suspect that runs has ended, or for so many seconds."""
         with self._changed:
-            self._changed.wait(timeout)
+            self._changed.wait_for(lambda: self._suspect is None, timeout)
 
     def claim_suspect(self, message: JobMessage) -> bool:
         """Let one suspect of the process run, a job that has stalled before."""
@@ -162,7 +181,12 @@ class Holdings:
         return any(holding.message.job.is_suspect for holding in self.all())
 
     def _drop(self, message: JobMessage) -> None:
-        self._by_token.pop(message.job.token, None)
+        if self._by_token.pop(message.job.token, None) is None:
+            return
+        queue_name = message.queue_name
+        self._counts[queue_name] -= 1
         if self._suspect == message.job.token:
             self._suspect = None
-        self._changed.notify_all()
+            self._changed.notify_all()
+        elif self._counts[queue_name] <= self._wanted_counts.get(queue_name, -1):
+            self._changed.notify_all()

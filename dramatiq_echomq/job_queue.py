@@ -92,7 +92,14 @@ class JobQueue:
         self._run("addJob-1.lua", *args)
 
     def take(
-        self, count: int, *, worker: str, lock_duration: int, suspects: int, policies: Mapping[str, Any]
+        self,
+        count: int,
+        *,
+        worker: str,
+        lock_duration: int,
+        suspects: int,
+        policies: Mapping[str, Any],
+        idle_threads: int,
     ) -> Pickup:
         """Take jobs to run.  When the reply of the last call was lost, its
         jobs come first.
@@ -104,20 +111,23 @@ class JobQueue:
           suspects(int): How many jobs to take that have stalled before.
           policies(Mapping): By the name of an actor, its ``lockDuration`` and
             ``maxStalledCount``.
+          idle_threads(int): How many of the jobs begin at once.
         """
-        args = (count, worker, lock_duration, suspects, json.dumps(policies))
+        args = (count, worker, lock_duration, suspects, json.dumps(policies), idle_threads)
         try:
             return self._take(*args)
         except (redis.ConnectionError, redis.TimeoutError):
             return self._take(*args)
 
-    def _take(self, count: int, worker: str, lock_duration: int, suspects: int, policies: str) -> Pickup:
+    def _take(
+        self, count: int, worker: str, lock_duration: int, suspects: int, policies: str, idle_threads: int
+    ) -> Pickup:
         call, lost = uuid.uuid4().hex, self._unanswered
         self._unanswered = lost or call
-        args = [now_in_ms(), count, worker, lock_duration, call, suspects, policies, lost]
+        args = [now_in_ms(), count, worker, lock_duration, call, suspects, policies, lost, idle_threads]
         rows, next_due, left = self._run("takeJobs-1.lua", *args, client=self.taking_client)
         self._unanswered = ""
-        return Pickup([TakenJob.from_row(row) for row in rows], int(next_due), int(left))
+        return Pickup([TakenJob.from_row(*row) for row in rows], int(next_due), int(left))
 
     def finish(self, job: TakenJob, *, at: int, target: str, value: str, trace: str, keep: Kept) -> int:
         """Move a job to ``completed`` or ``failed``.

@@ -33,11 +33,11 @@ class TakenJob:
       data(bytes)
       started(bytes): How often it was taken, this time included (``ats``).
       stalls(int): How often it has stalled.
-      deferred_failure(bytes): The reason for which it is to be failed, or empty.
       lock_duration(int): How long its lock lasts in ms.
-      previous_worker(bytes): The worker that had it before, or empty.
-      opts(bytes)
-      timestamp(bytes): When it was added, in ms.
+      timestamp(int): When it was added, in ms.
+      has_begun(bool): Whether Redis knows that it has begun.
+      deferred_failure(bytes): The reason for which it is to be failed, or empty.
+      previous_worker(bytes): For such a job, the worker that had it before.
     """
 
     job_id: bytes
@@ -46,21 +46,23 @@ class TakenJob:
     data: bytes
     started: bytes
     stalls: int
-    deferred_failure: bytes
     lock_duration: int
+    timestamp: int = 0
+    has_begun: bool = False
+    deferred_failure: bytes = b""
     previous_worker: bytes = b""
-    opts: bytes = b""
-    timestamp: bytes = b""
 
     @classmethod
-    def from_row(cls, row: list[bytes]) -> TakenJob:
-        job_id, token, name, data, started, stalls, defa, duration, worker, opts, timestamp = row
-        return cls(job_id, token, name, data, started, int(stalls), defa, int(duration), worker, opts, timestamp)
+    def from_row(cls, job_id: bytes, data: bytes, line: bytes, defa: bytes = b"", worker: bytes = b"") -> TakenJob:
+        """A job as ``takeJobs-1.lua`` describes it."""
+        token, started, stalls, duration, timestamp, begun, name = line.split(b" ", 6)
+        numbers = int(stalls), int(duration), int(timestamp)
+        return cls(job_id, token, name, data, started, *numbers, begun == b"1", defa, worker)
 
     @classmethod
     def finished(cls, job_id: str, name: str, data: bytes, stalls: int) -> TakenJob:
         """A job that nobody holds any more."""
-        return cls(id_to_bytes(job_id), b"", name.encode("utf-8", "replace"), data, b"", stalls, b"", 0)
+        return cls(id_to_bytes(job_id), b"", name.encode("utf-8", "replace"), data, b"", stalls, 0)
 
     @property
     def is_suspect(self) -> bool:
@@ -109,7 +111,7 @@ def message_from(job: TakenJob, queue_name: str) -> Message[Any]:
         kwargs=kwargs,
         options={JOB_ID_OPTION: job_id},
         message_id=job_id,
-        message_timestamp=int(job.timestamp) if job.timestamp.isdigit() else 0,
+        message_timestamp=job.timestamp,
     )
 
 
@@ -128,9 +130,9 @@ def dramatiq_message_from(job: TakenJob, queue_name: str) -> Message[Any] | None
         and isinstance(message.options, dict)
     ):
         return None
-    options = {**message.options, JOB_ID_OPTION: id_to_text(job.job_id)}
-    options.pop("eta", None)
-    return dataclasses.replace(message, queue_name=queue_name, options=options)
+    message.options[JOB_ID_OPTION] = id_to_text(job.job_id)
+    message.options.pop("eta", None)
+    return message if message.queue_name == queue_name else message.copy(queue_name=queue_name)
 
 
 def _foreign_arguments(job: TakenJob) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -69,6 +69,7 @@ class LockManager:
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stopping.set()
+            self.holdings.hurry.set()
             self.holdings.clear()
             thread.join(timeout=5)
 
@@ -112,7 +113,8 @@ class LockManager:
             except Exception:
                 self.logger.exception("A round of renewals failed. It is tried again.")
             while not self._stopping.is_set() and (left := started + self._seconds_per_round() - time.monotonic()) > 0:
-                self.holdings.wait_for_change(left)
+                self.holdings.hurry.wait(left)
+                self.holdings.hurry.clear()
 
     def _seconds_per_round(self) -> float:
         durations = [holding.message.job.lock_duration for holding in self.holdings.all()]

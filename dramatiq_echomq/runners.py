@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from typing import Any
 
 from dramatiq.threading import is_gevent_active, raise_thread_exception
+
+_gevent_is_active = functools.cache(is_gevent_active)
 
 
 class Runner:
@@ -13,7 +16,7 @@ class Runner:
     def __init__(self) -> None:
         self.thread = threading.current_thread()
         self.greenlet: Any = None
-        if is_gevent_active():
+        if _gevent_is_active():
             from gevent import getcurrent
 
             self.greenlet = getcurrent()

@@ -8,14 +8,16 @@ ARGV  1 key prefix of the queue, with its last colon  2 timestamp in ms
       7 how many suspects to take: jobs that have stalled before
       8 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
       9 id of an earlier call whose reply was lost, or empty: its jobs are given again
+      10 how many of the jobs begin at once, since a thread is idle for each
 
 Delayed jobs that are due become available first, at most 1,000 of them. Jobs are taken from
-the tail of `wait`, then from `prioritized`. Each carries the field `unbegun` until its
-worker begins it. Suspects that are not taken stay where they were.
+the tail of `wait`, then from `prioritized`. Those that do not begin at once carry the field
+`unbegun` until their worker begins them. Suspects that are not taken stay where they were.
 
 Returns the jobs, when the next delayed job is due in ms (0 for none), and how many suspects
-were left. A job is: id, token, name, data, attempts started, stalls, lock duration, timestamp;
-and only if it is to be failed, the reason and the worker that had it before.
+were left. A job is: id, data, and a line of its token, attempts started, stalls, lock duration,
+timestamp, whether it has begun, and name, which costs clients less than seven values do; and only if it is to be failed,
+the reason and the worker that had it before.
 
 Cost: O(log N) for each job promoted or taken.
 --]]
@@ -27,7 +29,7 @@ local SEARCHED_FOR_LOST = 1000 -- newest ids of `active` among which lost jobs a
 
 local prefix, timestamp, worker = ARGV[1], ARGV[2], ARGV[4]
 local wanted, lock_duration, suspects_wanted = number(ARGV[3]), number(ARGV[5]), number(ARGV[7])
-local call, policies, lost = ARGV[6], object(ARGV[8]), ARGV[9]
+local call, policies, lost, idle_threads = ARGV[6], object(ARGV[8]), ARGV[9], number(ARGV[10])
 local queue = queue_at(prefix)
 local jobs, passed = {}, {}
 
@@ -58,12 +60,13 @@ local function pop()
 end
 
 local function read_job(id)
-  return attempt("HMGET", prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp")
+  return attempt("HMGET", prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp", "unbegun")
 end
 
 local function describe(id, token, fields, started, duration)
-  return { id, token, fields[1] or "", fields[2] or "", digits(started), counter(fields[4]), duration, fields[8] or "",
-    fields[5] or nil, fields[5] and (fields[7] or "") }
+  local line = table.concat({ token, digits(started), digits(counter(fields[4])), digits(duration),
+    digits(counter(fields[8])), fields[9] and 0 or 1, fields[1] or "" }, " ")
+  return { id, fields[2] or "", line, fields[5] or nil, fields[5] and (fields[7] or "") }
 end
 
 local function duration_of(fields)
@@ -79,8 +82,14 @@ local function take(id, fields)
   local own = policy.maxStalledCount and { "actorMaxStalledCount", digits(policy.maxStalledCount) } or {}
   redis.call("LPUSH", queue.active, id)
   redis.call("SET", prefix .. id .. ":lock", token, "PX", digits(duration))
-  redis.call("HSET", prefix .. id, "processedOn", timestamp, "pb", worker, "ats", digits(started),
-    "unbegun", digits(started), unpack(own))
+  redis.call("HSET", prefix .. id, "processedOn", timestamp, "pb", worker, "ats", digits(started), unpack(own))
+  if #jobs < idle_threads then
+    redis.call("HDEL", prefix .. id, "unbegun")
+    fields[9] = nil
+  else
+    redis.call("HSET", prefix .. id, "unbegun", digits(started))
+    fields[9] = digits(started)
+  end
   emit(queue, "active", id, "prev", "waiting")
   jobs[#jobs + 1] = describe(id, token, fields, started, duration)
 end
