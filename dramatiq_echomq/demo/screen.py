@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -73,10 +74,12 @@ class LiveScreen(Screen):
     def show(self, jobs: Mapping[str, Job], changes: Iterable[Change]) -> None:
         if not list(changes):
             return
-        table = Table("job", "what", "from", "process", "so far")
+        # Narrow and low enough for a terminal of 80 by 24.
+        table = Table("job", "what", "from", "so far", box=SIMPLE_HEAD, pad_edge=False)
         for job in jobs.values():
-            trail = " → ".join(f"[{STYLES.get(state, 'none')}]{state}[/]" for state in job.trail)
-            table.add_row(str(job.number), job.name, job.producer, job.workers[-1] if job.workers else "", trail)
+            states = job.trail[1:] or job.trail  # all have waited first
+            trail = " → ".join(f"[{STYLES.get(state, 'none')}]{state}[/]" for state in states)
+            table.add_row(str(job.number), job.name, job.producer, trail)
         self.live.update(table, refresh=True)
 
     def print_summary(self, summary: Mapping[str, tuple[int, str]]) -> None:
@@ -88,6 +91,7 @@ class LiveScreen(Screen):
 
 def make_screen() -> Screen:
     """The screen that fits standard output."""
-    if sys.stdout.isatty():
-        return LiveScreen(Console())
+    console = Console()
+    if sys.stdout.isatty() and not console.is_dumb_terminal:
+        return LiveScreen(console)
     return Screen()

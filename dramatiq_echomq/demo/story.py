@@ -56,7 +56,10 @@ class Story:
     def summary(self) -> dict[str, tuple[int, str]]:
         """For the table at the end: counts, and what they count."""
         return {
-            "recovered": (sum(job.recoveries for job in self.watch.jobs.values()), "times a job of a dead worker"),
+            "recovered": (
+                sum(job.recoveries for job in self.watch.jobs.values()),
+                "times a job of a dead worker came back",
+            ),
             "completed": (self.watch.number_in("completed"), "jobs, all that did not kill their workers"),
             "failed": (self.watch.number_in("failed"), "job, which killed its worker each time"),
         }
