@@ -161,7 +161,7 @@ class Holdings:
         with self._changed:
             self._wanted_counts[queue_name] = most
             self._changed.wait_for(lambda: self._counts[queue_name] <= most, timeout)
-            del self._wanted_counts[queue_name]
+            self._wanted_counts.pop(queue_name, None)
 
     def wait_for_suspect(self, timeout: float) -> None:
         """Wait until the suspect that runs has ended, or for so many seconds."""

@@ -9,6 +9,8 @@ import dramatiq
 import pytest
 import redis
 from dramatiq.errors import QueueJoinTimeout
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from dramatiq_echomq import EchoMQBroker, QueueCounts, QueueRefused, SettingError
 
@@ -265,7 +267,7 @@ def test_a_queue_is_declared_once(broker):
 
 def test_neither_the_constructor_nor_declarations_nor_consumers_connect():
     """Nobody listens on this port."""
-    broker = EchoMQBroker(port=free_port())
+    broker = EchoMQBroker(port=free_port(), retry=Retry(NoBackoff(), 0))
 
     broker.declare_queue("q")
     dramatiq.actor(broker=broker, queue_name="q")(lambda: None)

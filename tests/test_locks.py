@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -181,7 +182,7 @@ def test_the_lock_manager_renews_four_times_per_lock_from_worker_boot_to_shutdow
     put(client, wait=["a"], jobs={"a": JOB})
     started = time.monotonic()
 
-    broker.emit_before("worker_boot", None)
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
     take(broker)
     wait_until(lambda: len(renewals.smallest_ttls) >= 8)
     assert 0.6 < time.monotonic() - started < 4
@@ -203,7 +204,7 @@ def lock_threads() -> list[threading.Thread]:
 def test_a_short_lock_that_is_taken_in_a_long_pause_is_renewed_in_time(client):
     """The thread waits by the longest lock until it is told of a shorter one."""
     broker = EchoMQBroker(client=client, middleware=[], lock_duration=60_000)
-    broker.emit_before("worker_boot", None)
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
     put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 200}'}})
 
     take(broker)

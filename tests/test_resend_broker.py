@@ -32,7 +32,9 @@ def a_queue(client) -> JobQueue:
 def held(plain_client, *job_ids: str):
     """Jobs that were taken, once."""
     put(plain_client, wait=[*reversed(job_ids)], jobs=dict.fromkeys(job_ids, JOB))
-    pickup = a_queue(plain_client).take(len(job_ids), worker="w", lock_duration=30_000, suspects=1, policies={})
+    pickup = a_queue(plain_client).take(
+        len(job_ids), worker="w", lock_duration=30_000, suspects=1, policies={}, idle_threads=0
+    )
     return pickup.jobs
 
 
@@ -50,7 +52,7 @@ def adds_prioritized(queue, plain_client):
 
 def adds_one_that_was_taken_in_between(queue, plain_client):
     queue.add("new", name="work", data=b"{}", opts={})
-    a_queue(plain_client).take(1, worker="w", lock_duration=30_000, suspects=1, policies={})
+    a_queue(plain_client).take(1, worker="w", lock_duration=30_000, suspects=1, policies={}, idle_threads=0)
     return queue.add("new", name="work", data=b"{}", opts={})
 
 
@@ -72,7 +74,7 @@ def fails(queue, plain_client):
 def completes_a_child(queue, plain_client):
     put(plain_client, waiting_children={"p": 1}, jobs={"p": JOB}, **{"p:dependencies": {"emq:q:a", "emq:q:x"}})
     put(plain_client, wait=["a"], jobs={"a": {**JOB, "parentKey": "emq:q:p"}})
-    pickup = a_queue(plain_client).take(1, worker="w", lock_duration=30_000, suspects=1, policies={})
+    pickup = a_queue(plain_client).take(1, worker="w", lock_duration=30_000, suspects=1, policies={}, idle_threads=0)
     return queue.finish(pickup.jobs[0], at=5_000, target="completed", value="1", trace="", keep=NO_BOUND) == 1
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import redis
@@ -45,6 +46,25 @@ def test_a_job_that_was_fetched_and_not_begun_goes_back_without_a_stall(client, 
     assert found["events"] == [event("waiting", "a", prev="active")]
     assert (found["wait"], found["locks"]) == (["a"], set())
     assert not {"stc", "atm", "unbegun"} & found["a"].keys()
+
+
+def test_the_jobs_for_which_a_thread_is_idle_are_begun_with_their_pickup(client, broker):
+    put(client, wait=[*"edcba"], jobs=dict.fromkeys("abcde", JOB))
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=3))
+    put(client, "other", wait=["x"], jobs={"x": JOB})
+    _, [busy] = take(broker, queue="other")
+
+    take(broker, 5)
+
+    found = state(client)
+    assert [job_id for job_id in "abcde" if "unbegun" not in found[job_id]] == ["a", "b"]
+    assert "unbegun" not in state(client, "other")[id_of(busy)]
+    check = worker_dies(client)
+    assert {job_id: state(client)[job_id].get("stc") for job_id in check.recovered_ids} == {
+        **dict.fromkeys("ab", "1"),
+        **dict.fromkeys("cde"),
+    }
+    broker.emit_after("worker_shutdown", None)
 
 
 def test_a_job_that_was_begun_has_stalled(client, broker):
