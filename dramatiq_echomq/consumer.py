@@ -156,7 +156,7 @@ class JobConsumer(Consumer):
     def _from_redis(self) -> JobMessage | None:
         desk = self.desk
         room = self.prefetch - desk.holdings.count(desk.queue_name)
-        refill = max(1, self.prefetch // 2)
+        refill = max(1, self.prefetch // 4)
         if desk.locks.is_cut_off:
             time.sleep(self.timeout)
             return None
