@@ -214,13 +214,18 @@ class JobConsumer(Consumer):
             self.desk.locks.renew_if_overdue(message)
             if message.finished_at is None:
                 message.finished_at = now_in_ms()
-            self._finish_job(message.job, message.finished_at, target, value, trace, keep)
+            self._finish_job(message.job, message.finished_at, target, value, trace, keep, message)
         except CONSUMER_ERRORS as error:
             raise ConnectionClosed(error) from None
         self.desk.holdings.forget(message)
 
-    def _finish_job(self, job: TakenJob, at: int, target: str, value: str, trace: str, keep: Kept) -> None:
+    def _finish_job(
+        self, job: TakenJob, at: int, target: str, value: str, trace: str, keep: Kept, message: JobMessage | None = None
+    ) -> None:
         outcome = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace, keep=keep)
+        if outcome == NOT_OWNED and message is not None and self.desk.locks.renew_if_overdue(message):
+            # The call was long on its way, and nobody recovered the job meanwhile.
+            outcome = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace, keep=keep)
         if outcome == NOT_OWNED or (outcome == GONE and keep.count != 0):
             state = "not this worker's any more" if outcome == NOT_OWNED else "gone with the job"
             self._warn_of_lost(job.job_id, f"did not become {target}", state)

@@ -79,13 +79,18 @@ class LockManager:
         since = self._failing_since
         return since is not None and time.monotonic() - since > self.lock_duration / 1000
 
-    def renew_if_overdue(self, message: JobMessage) -> None:
+    def renew_if_overdue(self, message: JobMessage) -> bool:
         """Make sure of a job whose lock was not renewed in time: its owner may
         come back as long as nobody recovered the job.
+
+        Returns:
+          bool: Whether the lock was renewed.
         """
         holding = self.holdings.find(message)
-        if holding is not None and (holding.is_overdue or holding.is_doubtful):
-            self._renew_group(message.queue_name, message.job.lock_duration, [holding])
+        if holding is None or not (holding.is_overdue or holding.is_doubtful):
+            return False
+        self._renew_group(message.queue_name, message.job.lock_duration, [holding])
+        return not (holding.is_overdue or holding.is_doubtful)
 
     def renew(self) -> None:
         """Renew every lock once."""

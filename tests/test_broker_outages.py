@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
 from dramatiq_echomq.scripts import load
 
 from .faults import Log, quicken, recording_actor, running, settled
@@ -53,30 +53,34 @@ def test_a_worker_goes_on_when_redis_was_killed_and_comes_back(server):
 @pytest.mark.parametrize("drops_connections", [True, False])
 def test_a_worker_follows_a_failover_to_a_replica(server, monkeypatch, drops_connections):
     monkeypatch.setattr("dramatiq_echomq.begin.LONGEST_USE", 0.1)
-    with Server("--replicaof", "127.0.0.1", str(server.port)) as replica, Switch(server.port) as switch:
-        with server.client() as old, replica.client() as new:
-            broker, log = EchoMQBroker(port=switch.port, middleware=[], **TIMEOUTS), Log()
-            recording_actor(broker, log)
-            with running(broker):
-                add(broker, 0)
-                wait_until(settled(broker, 1))
-                log.gate.clear()
-                for number in range(1, 8):
-                    add(broker, number)
-                wait_until(lambda: old.llen("emq:q:active") == 4)
-                wait_until(lambda: new.llen("emq:q:wait") == 3 and new.llen("emq:q:active") == 4)
-                switch.to(replica.port, drop=drops_connections)
-                new.replicaof("NO", "ONE")
-                old.replicaof("127.0.0.1", replica.port)
-                log.gate.set()
-                wait_until(lambda: new.zcard("emq:q:completed") == 8)
-                log.gate.clear()
-                job_id = id_of(add(broker, 8))
-                wait_until(lambda: new.hget(f"emq:q:{job_id}", "ats") and not new.hget(f"emq:q:{job_id}", "unbegun"))
-                log.gate.set()
-                wait_until(settled(broker, 9))
-            assert sorted(log.ran) == list(range(9))
-            assert not state(new)["locks"]
+    with (
+        Server("--replicaof", "127.0.0.1", str(server.port)) as replica,
+        Switch(server.port) as switch,
+        server.client() as old,
+        replica.client() as new,
+    ):
+        broker, log = EchoMQBroker(port=switch.port, middleware=[], **TIMEOUTS), Log()
+        recording_actor(broker, log)
+        with running(broker):
+            add(broker, 0)
+            wait_until(settled(broker, 1))
+            log.gate.clear()
+            for number in range(1, 8):
+                add(broker, number)
+            wait_until(lambda: old.llen("emq:q:active") >= 3)
+            wait_until(lambda: new.llen("emq:q:wait") + new.llen("emq:q:active") == 7)
+            switch.to(replica.port, drop=drops_connections)
+            new.replicaof("NO", "ONE")
+            old.replicaof("127.0.0.1", replica.port)
+            log.gate.set()
+            wait_until(lambda: new.zcard("emq:q:completed") == 8)
+            log.gate.clear()
+            job_id = id_of(add(broker, 8))
+            wait_until(lambda: new.hget(f"emq:q:{job_id}", "ats") and not new.hget(f"emq:q:{job_id}", "unbegun"))
+            log.gate.set()
+            wait_until(settled(broker, 9))
+        assert sorted(log.ran) == list(range(9))
+        assert not state(new)["locks"]
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -147,9 +151,9 @@ def test_a_worker_goes_on_after_everything_was_flushed(server):
     broker, log = EchoMQBroker(url=server.url, middleware=[], lock_duration=400), Log()
     recording_actor(broker, log)
     log.gate.clear()
+    for number in range(6):
+        add(broker, number)
     with server.client() as direct, running(broker) as worker:
-        for number in range(6):
-            add(broker, number)
         wait_until(lambda: direct.llen("emq:q:active") == 4)
         direct.flushall()
         wait_until(lambda: broker.holdings.count("q") == 0)
@@ -164,11 +168,12 @@ def test_a_worker_goes_on_after_everything_was_flushed(server):
 def test_a_redis_that_is_blocked_for_longer_than_a_lock_makes_nothing_run_twice(server):
     """The locks end meanwhile, but their owner comes back before anyone recovers the jobs."""
     broker, log = EchoMQBroker(url=server.url, middleware=[], lock_duration=400, **TIMEOUTS), Log()
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=300))
     recording_actor(broker, log)
     log.gate.clear()
+    for number in range(6):
+        add(broker, number)
     with server.client() as direct, running(broker):
-        for number in range(6):
-            add(broker, number)
         wait_until(lambda: direct.llen("emq:q:active") == 4)
         server.process.send_signal(signal.SIGSTOP)
         frozen_at = time.monotonic()

@@ -26,11 +26,14 @@ const events = (name) =>
     return seen;
   });
 
+// What Job.waitUntilFinished listens to.
+const listener = (name) => open(`listener ${name}`, () => new QueueEvents(name, options));
+
 for await (const line of readline.createInterface({ input: process.stdin })) {
   let answer;
   try {
-    const body = new AsyncFunction("queue", "flow", "events", JSON.parse(line));
-    answer = [(await body(queue, flow, events)) ?? null, null];
+    const body = new AsyncFunction("queue", "flow", "events", "listener", JSON.parse(line));
+    answer = [(await body(queue, flow, events, listener)) ?? null, null];
   } catch (error) {
     answer = [null, String(error?.stack ?? error)];
   }
