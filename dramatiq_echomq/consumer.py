@@ -27,6 +27,7 @@ from .jobs import (
     stack_trace_of,
 )
 from .locks import LockManager
+from .schedulers import SchedulerStopped
 
 #: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.
 CONSUMER_ERRORS = (redis.RedisError, EchoMQError, OSError)
@@ -76,6 +77,7 @@ class Desk:
         self.policies = policies
         self.stalled_out = stalled_out
         self.prefetched: deque[JobMessage] = deque()
+        self.to_advance: deque[TakenJob] = deque()
         self.sequence = itertools.count()
 
 
@@ -155,13 +157,17 @@ class JobConsumer(Consumer):
 
     def _from_redis(self) -> JobMessage | None:
         desk = self.desk
+        self._advance_schedulers()
         room = self.prefetch - desk.holdings.count(desk.queue_name)
         refill = max(1, self.prefetch // 4)
         if desk.locks.is_cut_off:
             time.sleep(self.timeout)
             return None
         if room < refill:
-            desk.holdings.wait_for_room(desk.queue_name, self.prefetch - refill, self.timeout)
+            if desk.prefetched:
+                desk.holdings.wait_for_suspect(self.timeout)
+            else:
+                desk.holdings.wait_for_room(desk.queue_name, self.prefetch - refill, self.timeout)
             return None
 
         taken_at = time.monotonic()
@@ -187,14 +193,27 @@ class JobConsumer(Consumer):
                 messages.append(JobMessage(message_from(job, self.desk.queue_name), job, next(self.desk.sequence)))
             except UndecodableJob as error:
                 undecodable.append((job, error))
-        self.desk.holdings.hold(messages, taken_at)
-        self.desk.prefetched.extend(message for message in messages if not message.job.deferred_failure)
+        runnable = [message for message in messages if not message.job.deferred_failure]
+        self.desk.holdings.hold(runnable, taken_at)
+        self.desk.prefetched.extend(runnable)
+        self.desk.to_advance.extend(job for job in jobs if job.scheduler)
+        self._advance_schedulers()
         for message in messages:
             if message.job.deferred_failure:
                 self.desk.stalled_out(message, self)
         for job, fault in undecodable:
             self.logger.error("Job %r of queue %r is failed: %s", job.job_id, self.desk.queue_name, fault)
             self._finish_job(job, now_in_ms(), "failed", str(fault), "", self.desk.keep_failed)
+
+    def _advance_schedulers(self) -> None:
+        """Add the next job of each scheduler that a job was taken of."""
+        while self.desk.to_advance:
+            job = self.desk.to_advance[0]
+            try:
+                self.desk.queue.advance_scheduler(job)
+            except SchedulerStopped as error:
+                self.logger.error("Job scheduler %r of queue %r stops: %s", job.scheduler, self.desk.queue_name, error)
+            self.desk.to_advance.popleft()
 
     def _wait(self, pickup: Pickup) -> None:
         if pickup.suspects_left or self.desk.prefetched:

@@ -11,6 +11,7 @@ import redis
 
 from .jobs import JobMessage, TakenJob
 from .keys import QueueKeys, id_to_bytes
+from .schedulers import next_run
 from .scripts import load
 
 #: What `version` of a queue's meta becomes when no other runtime has set it.
@@ -177,6 +178,19 @@ class JobQueue:
     def retry(self, job_id: str | bytes) -> bool:
         """Give a failed job another life."""
         return bool(self._run("retryJob-1.lua", id_to_bytes(job_id)))
+
+    def advance_scheduler(self, job: TakenJob) -> None:
+        """Add the next job of the scheduler that a job belongs to.
+
+        Raises:
+          SchedulerStopped: When it cannot be known when that is due.
+        """
+        now = now_in_ms()
+        plan = self.keys.scheduler(job.scheduler)
+        pattern, zone = self.client.execute_command("HMGET", plan, "pattern", "tz", NEVER_DECODE=True)
+        previous = self.client.zscore(self.keys.repeat, job.scheduler) or 0
+        due = next_run(pattern.decode(), zone and zone.decode(), max(now, int(previous))) if pattern else 0
+        self._run("advanceScheduler-1.lua", job.scheduler, job.job_id, now, due)
 
     def set_paused(self, paused: bool) -> None:
         self._run("setPaused-1.lua", "paused" if paused else "resumed")

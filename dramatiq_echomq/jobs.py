@@ -38,6 +38,7 @@ class TakenJob:
       has_begun(bool): Whether Redis knows that it has begun.
       deferred_failure(bytes): The reason for which it is to be failed, or empty.
       previous_worker(bytes): For such a job, the worker that had it before.
+      scheduler(bytes): The id of the job scheduler that added it, or empty.
     """
 
     job_id: bytes
@@ -51,13 +52,14 @@ class TakenJob:
     has_begun: bool = False
     deferred_failure: bytes = b""
     previous_worker: bytes = b""
+    scheduler: bytes = b""
 
     @classmethod
-    def from_row(cls, job_id: bytes, data: bytes, line: bytes, defa: bytes = b"", worker: bytes = b"") -> TakenJob:
+    def from_row(cls, job_id: bytes, data: bytes, line: bytes, *more: bytes) -> TakenJob:
         """A job as ``takeJobs-1.lua`` describes it."""
         token, started, stalls, duration, timestamp, begun, name = line.split(b" ", 6)
         numbers = int(stalls), int(duration), int(timestamp)
-        return cls(job_id, token, name, data, started, *numbers, begun == b"1", defa, worker)
+        return cls(job_id, token, name, data, started, *numbers, begun == b"1", *more)
 
     @classmethod
     def finished(cls, job_id: str, name: str, data: bytes, stalls: int) -> TakenJob:

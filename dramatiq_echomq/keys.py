@@ -50,6 +50,7 @@ class QueueKeys:
         self.marker = self.base + "marker"
         self.events = self.base + "events"
         self.id = self.base + "id"
+        self.repeat = self.base + "repeat"
 
     def job(self, job_id: str | bytes) -> bytes:
         """The key of a job's hash."""
@@ -58,6 +59,10 @@ class QueueKeys:
     def lock(self, job_id: str | bytes) -> bytes:
         """The key of a job's lock."""
         return self.job(job_id) + b":lock"
+
+    def scheduler(self, scheduler_id: str | bytes) -> bytes:
+        """The key of a job scheduler's hash."""
+        return self.repeat.encode() + b":" + id_to_bytes(scheduler_id)
 
     def sweep_record(self, sweep_id: str) -> str:
         """The key under which a check keeps its last reply, in case it gets lost."""

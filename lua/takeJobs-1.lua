@@ -16,8 +16,9 @@ the tail of `wait`, then from `prioritized`. Those that do not begin at once car
 
 Returns the jobs, when the next delayed job is due in ms (0 for none), and how many suspects
 were left. A job is: id, data, and a line of its token, attempts started, stalls, lock duration,
-timestamp, whether it has begun, and name, which costs clients less than seven values do; and only if it is to be failed,
-the reason and the worker that had it before.
+timestamp, whether it has begun, and name, which costs clients less than seven values do; and only
+if it is to be failed or belongs to a scheduler: the reason, the worker that had it before, and
+the scheduler's id.
 
 Cost: O(log N) for each job promoted or taken.
 --]]
@@ -60,13 +61,17 @@ local function pop()
 end
 
 local function read_job(id)
-  return attempt("HMGET", prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp", "unbegun")
+  return attempt("HMGET", prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp", "unbegun",
+    "rjk")
 end
 
 local function describe(id, token, fields, started, duration)
   local line = table.concat({ token, digits(started), digits(counter(fields[4])), digits(duration),
     digits(counter(fields[8])), fields[9] and 0 or 1, fields[1] or "" }, " ")
-  return { id, fields[2] or "", line, fields[5] or nil, fields[5] and (fields[7] or "") }
+  if fields[5] or fields[10] then
+    return { id, fields[2] or "", line, fields[5] or "", fields[7] or "", fields[10] or "" }
+  end
+  return { id, fields[2] or "", line }
 end
 
 local function duration_of(fields)
