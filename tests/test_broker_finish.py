@@ -155,7 +155,7 @@ def test_success_forgets_the_failure_before_it(client, broker):
     assert "failedReason" not in state(client)["a"]
 
 
-@pytest.mark.parametrize("end", [ack, nack])
+@pytest.mark.parametrize("end", ["ack", "nack"])
 @pytest.mark.parametrize(
     ("rest", "is_drained"),
     [
@@ -172,7 +172,7 @@ def test_the_queue_is_drained_when_what_is_left_is(client, broker, rest, is_drai
     consumer, [message] = take(broker)
     put(client, **rest)
 
-    consumer.ack(message)
+    getattr(consumer, end)(message)
 
     assert (last_events(client, 1) == [DRAINED]) is is_drained
 

@@ -94,6 +94,16 @@ def test_no_job_is_taken_until_redis_answers_the_renewals_again(client, broker, 
     assert len(take(broker)[1]) == 1
 
 
+@pytest.mark.parametrize(("lock_duration", "longest"), [(30_000, 5), (2_000, 0.5)])
+def test_renewals_have_a_connection_of_their_own_that_gives_up_well_before_a_lock_ends(client, lock_duration, longest):
+    broker = EchoMQBroker(client=client, middleware=[], lock_duration=lock_duration)
+    parameters = broker.locks.client.connection_pool.connection_kwargs
+
+    assert broker.locks.client.connection_pool is not client.connection_pool
+    assert parameters["socket_timeout"] == parameters["socket_connect_timeout"] == longest
+    assert parameters["retry"]._retries <= 1
+
+
 def test_an_error_of_a_pickup_is_a_closed_connection_to_dramatiq(broker, monkeypatch):
     def fail(*_, **__):
         raise redis.exceptions.ReadOnlyError("READONLY")
