@@ -78,11 +78,16 @@ class Fleet:
                 return True
         return False
 
-    def terminate(self) -> list[int]:
-        """Ask all masters to end, and wait for them. Returns their exit codes."""
+    def ask_to_end(self) -> None:
+        """Ask all masters to end, without waiting for it."""
         self._ending.set()
         for master in self.masters:
             master.terminate()
+
+    def terminate(self) -> list[int]:
+        """Ask all masters to end, if they were not asked before, and wait for them. Returns their exit codes."""
+        if not self._ending.is_set():
+            self.ask_to_end()
         return [master.wait(20) for master in self.masters]
 
     def log(self) -> str:
