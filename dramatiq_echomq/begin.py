@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import redis
@@ -22,20 +23,23 @@ class BeginRecorder:
 
     Parameters:
       client(redis.Redis): The client whose kind of connection to use.
+      keys_of(Callable): Gives the keys of a queue by its name.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, keys_of: Callable[[str], QueueKeys]) -> None:
         self.client = client
+        self.keys_of = keys_of
         self.script = load("beginJob-2.lua")
         self._mutex = threading.Lock()
         self._connection: Any = None
         self._process_id = 0
         self._opened_at = 0.0
 
-    def record(self, keys: QueueKeys, job: TakenJob) -> None:
+    def record(self, queue_name: str, job: TakenJob) -> None:
         """Record that a job has begun.  When Redis cannot be reached the job
         runs all the same: if it kills this worker, that stall is not counted.
         """
+        keys = self.keys_of(queue_name)
         names = [keys.job(job.job_id), keys.lock(job.job_id)]
         try:
             if getattr(self.client, "connection_pool", None) is None:

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
 import redis
-from dramatiq import Actor, Broker, Consumer, Message, Middleware
+from dramatiq import Actor, Consumer, Message, Middleware
 from dramatiq.common import current_millis, q_name
 from dramatiq.errors import QueueJoinTimeout
-from dramatiq.middleware import SkipMessage
 
 from .begin import BeginRecorder
 from .checker import FailedJob
@@ -22,6 +20,7 @@ from .holdings import Holdings
 from .job_queue import JobQueue, Kept, QueueCounts
 from .jobs import JOB_ID_OPTION, JobMessage
 from .keys import QueueKeys
+from .lifecycle import LockingBroker
 from .locks import ROUNDS_PER_LOCK, LockManager
 from .policies import POLICY_OPTIONS, policies_of, policy_for, validate_policy
 from .settings import Settings
@@ -35,7 +34,7 @@ TAKING_TIMEOUT = 15.0
 LONGEST_RENEWAL = 5.0
 
 
-class EchoMQBroker(Broker):
+class EchoMQBroker(LockingBroker):
     """A broker that keeps messages as EchoMQ jobs in Redis.  Each job that
     runs has a lock that its process renews; a job whose process dies comes
     back with :class:`.StalledCheckerMiddleware`.  Programs on BullMQ can
@@ -103,10 +102,8 @@ class EchoMQBroker(Broker):
             report=lambda smallest_ttl: send_signal(self, "after_locks_renewed", smallest_ttl=smallest_ttl),
         )
         self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, retries=0)
-        self._begins = BeginRecorder(self.client)
-        self._threads = 0
+        self.begins = BeginRecorder(self.client, self._keys_of)
         self._desks: dict[str, Desk] = {}
-        self._processing = threading.local()
 
     def declare_actor(self, actor: Actor[Any, Any]) -> None:
         validate_policy(actor.options, f"option of actor {actor.actor_name!r}")
@@ -144,7 +141,7 @@ class EchoMQBroker(Broker):
         try:
             self._add_job(message, job_id, due)
         except Exception as error:
-            self._note_failed_enqueue(error)
+            self.note_failed_enqueue(error)
             raise
         self.emit_after("enqueue", message, delay)
         return message
@@ -194,7 +191,7 @@ class EchoMQBroker(Broker):
 
     def close(self) -> None:
         """Close the connections that the broker opened besides its client's."""
-        self._begins.close()
+        self.begins.close()
         for client in (self._taking_client, self.locks.client):
             if client is not self.client:
                 client.close()
@@ -229,75 +226,6 @@ class EchoMQBroker(Broker):
                     fail_stalled(self, message, JobStalled(failed.reason, failed.stalls, failed.worker))
             except Exception:
                 self.logger.warning("The failure of stalled job %r could not be told.", failed.job_id, exc_info=True)
-
-    def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
-        message = args[0] if args else None
-        if isinstance(message, JobMessage) and message.lock_lost:
-            self._refuse_lost(signal, message)
-            return
-        if signal == "worker_boot":
-            self.locks.start()
-            self._threads = args[0].worker_threads
-        super().emit_before(signal, *args, **kwargs)
-        if signal == "process_message" and isinstance(message, JobMessage):
-            self.holdings.begin(message)
-            if not message.job.has_begun:
-                self._begins.record(self._keys_of(message.queue_name), message.job)
-
-    def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
-        message = args[0] if args else None
-        if isinstance(message, JobMessage):
-            if signal in ("process_message", "skip_message"):
-                self.holdings.finishing(message, kwargs.get("exception"))
-            if message.lock_lost:
-                self._tell_of_lost(signal, message)
-                return
-            if signal == "process_message":
-                self._after_process_message(message, **kwargs)
-                return
-        super().emit_after(signal, *args, **kwargs)
-        if signal == "worker_shutdown":
-            self._threads = 0
-            self.locks.stop()
-
-    def _refuse_lost(self, signal: str, message: JobMessage) -> None:
-        """A job that is lost is not run, and nobody is told that it ended."""
-        message.fail()
-        if signal == "process_message":
-            raise SkipMessage(f"job {message.job.job_id!r} is not this worker's any more")
-
-    def _tell_of_lost(self, signal: str, message: JobMessage) -> None:
-        """A job that was lost while it ran is neither retried nor has a
-        result: to the middleware it was skipped.
-        """
-        message.fail()
-        if signal in ("process_message", "skip_message"):
-            super().emit_after("skip_message", message)
-
-    def _after_process_message(
-        self, message: JobMessage, *, result: Any = None, exception: BaseException | None = None
-    ) -> None:
-        message.result = result
-        self._processing.message = message
-        try:
-            super().emit_after("process_message", message, result=result, exception=exception)
-        finally:
-            self._processing.message = None
-        if message.failed_enqueue is not None and not message.failed:
-            self.logger.error(
-                "Job %r is failed: a message that follows from it could not be enqueued. Retry it once Redis answers.",
-                message.job.job_id,
-            )
-            message.fail()
-            message.stuff_exception(exception or message.failed_enqueue)
-
-    def _note_failed_enqueue(self, error: Exception) -> None:
-        """Middleware enqueues retries and callbacks, and Dramatiq swallows
-        what they raise: the message must not be acked as if all was well.
-        """
-        message = getattr(self._processing, "message", None)
-        if message is not None:
-            message.failed_enqueue = error
 
     def _add_job(self, message: Message[Any], job_id: str, due: int) -> None:
         actor = self.actors.get(message.actor_name)
@@ -334,7 +262,7 @@ class EchoMQBroker(Broker):
                 JobQueue(self._keys_of(name), self.client, self._taking_client),
                 holdings=self.holdings,
                 locks=self.locks,
-                idle_threads=lambda: max(self._threads - self.holdings.unfinished(), 0),
+                idle_threads=self.idle_threads,
                 lock_duration=settings.lock_duration,
                 keep_completed=Kept(count=settings.keep_completed),
                 keep_failed=Kept(count=settings.keep_failed, age=settings.dead_message_ttl // 1000),
