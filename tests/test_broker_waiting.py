@@ -28,8 +28,8 @@ def test_an_idle_consumer_wakes_at_once_for_a_message(broker):
     enqueued = []
 
     def enqueue():
-        add(broker)
         enqueued.append(time.monotonic())
+        add(broker)
 
     threading.Timer(0.1, enqueue).start()
     consumer = broker.consume("q", timeout=10_000)
