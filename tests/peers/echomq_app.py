@@ -8,11 +8,12 @@ import os
 import signal
 import time
 
-import dramatiq
+import dramatiq.worker
 import redis
 
 from dramatiq_echomq import EchoMQBroker, LockLost, StalledCheckerMiddleware
 
+dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS = 0.2
 notes = redis.Redis.from_url(os.environ["APP_NOTES_URL"])
 
 
