@@ -11,7 +11,7 @@ import redis
 
 from .jobs import JobMessage, TakenJob
 from .keys import QueueKeys, id_to_bytes
-from .schedulers import next_run
+from .schedulers import SchedulerStopped, next_run
 from .scripts import load
 
 #: What `version` of a queue's meta becomes when no other runtime has set it.
@@ -185,6 +185,16 @@ class JobQueue:
         Raises:
           SchedulerStopped: When it cannot be known when that is due.
         """
+        try:
+            self._advance_scheduler(job)
+        except (ValueError, OverflowError) as error:
+            raise SchedulerStopped(str(error)) from None
+        except redis.ResponseError as error:
+            if str(error).startswith(("WRONGTYPE", "user_script")):
+                raise SchedulerStopped(str(error)) from None
+            raise
+
+    def _advance_scheduler(self, job: TakenJob) -> None:
         now = now_in_ms()
         plan = self.keys.scheduler(job.scheduler)
         pattern, zone = self.client.execute_command("HMGET", plan, "pattern", "tz", NEVER_DECODE=True)

@@ -55,6 +55,8 @@ class LockingBroker(Broker):
         super().emit_before(signal, *args, **kwargs)
         if signal == "process_message" and isinstance(message, JobMessage):
             self.holdings.begin(message)
+            if message.lock_lost:
+                self._refuse_lost(signal, message)
             if not message.job.has_begun:
                 self.begins.record(message.queue_name, message.job)
 

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import threading
 
+import dramatiq
 import pytest
 import redis
 from dramatiq.middleware import TimeLimitExceeded
@@ -42,6 +43,48 @@ def test_a_job_whose_thread_is_killed_while_it_acks_is_run_again(client, monkeyp
         wait_until(settled(broker, 1))
         assert broker.holdings.count("q") == 0
     assert log.ran == [1, 1]
+
+
+def test_a_job_that_is_lost_while_middleware_waits_is_not_run(client):
+    class Slow(dramatiq.Middleware):
+        def before_process_message(self, broker, message):
+            client.set(f"emq:q:{id_of(message)}:lock", "of another worker")
+            broker.locks.renew()
+
+    broker, log = EchoMQBroker(client=client, middleware=[Slow()]), Log()
+    recording_actor(broker, log)
+    message = add(broker, 1)
+    with running(broker):
+        wait_until(lambda: client.get(f"emq:q:{id_of(message)}:lock") == b"of another worker")
+        wait_until(lambda: broker.holdings.count("q") == 0)
+    assert log.ran == []
+    assert client.get(f"emq:q:{id_of(message)}:lock") == b"of another worker"
+
+
+@pytest.mark.parametrize(
+    "odd", [{"plan": "a text"}, {"plan": {"pattern": b"\xff"}}, {"score": float("inf")}, {"plan": {"every": "1e999"}}]
+)
+def test_a_job_of_an_odd_scheduler_stops_no_other_job(client, odd):
+    own = "repeat:daily:1000"
+    put(client, wait=["a", own], jobs={"a": {"data": "[1]"}, own: {"data": "[2]", "rjk": "daily"}})
+    put(client, repeat={"daily": odd.get("score", 1000)}, **{"repeat:daily": odd.get("plan", {"pattern": "* * * * *"})})
+    broker, log = EchoMQBroker(client=client, middleware=[]), Log()
+    recording_actor(broker, log)
+    with running(broker, threads=1):
+        wait_until(lambda: client.zcard("emq:q:completed") == 2)
+        add(broker, 3)
+        wait_until(lambda: log.ran == [[2], [1], 3])
+
+
+def test_a_client_with_decoded_responses_or_a_single_connection_or_resp3_will_do(redis_url, client):
+    for number, options in enumerate(({"decode_responses": True}, {"single_connection_client": True}, {"protocol": 3})):
+        broker, log = EchoMQBroker(client=redis.Redis.from_url(redis_url, **options), middleware=[]), Log()
+        recording_actor(broker, log)
+        with running(broker):
+            add(broker, 1)
+            add(broker, 2, delay=50)
+            wait_until(settled(broker, 2 * number + 2))
+        assert log.ran == [1, 2]
 
 
 def test_odd_ids_and_odd_keys_stop_no_other_job(client, caplog):
