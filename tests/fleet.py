@@ -22,7 +22,7 @@ class Fleet:
 
     Parameters:
       url(str): The Redis of the broker.
-      notes(redis.Redis): Where the processes note what they do.
+      notes(redis.Redis): Where the processes note what they do; empty in the beginning.
       size(int): How many masters.
       threads(int): How many threads each worker process has.
       **settings: Of the broker and the middleware.
@@ -45,9 +45,13 @@ class Fleet:
         self._keepers = [threading.Thread(target=self._keep, args=(at,), daemon=True) for at in range(size)]
 
     def __enter__(self) -> Fleet:
-        wait_until(lambda: len(self.pids()) == len(self.masters), message=f"not all began: {self.log()}")
-        for keeper in self._keepers:
-            keeper.start()
+        try:
+            for keeper in self._keepers:
+                keeper.start()
+            wait_until(lambda: self.notes.hlen("pids") >= len(self.masters), message="not all have booted")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
