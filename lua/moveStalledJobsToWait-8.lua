@@ -515,7 +515,7 @@ local function requeue(id, job, returning)
   if job.unbegun then
     redis.call("HDEL", job.key, "unbegun")
   else
-    redis.call("HSET", job.key, "stc", digits(job.stalls + 1), "atm", digits(job.attempts + 1))
+    redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
   end
   if job.priority > 0 then
     make_available(queue, id, job.priority, "LPUSH")
