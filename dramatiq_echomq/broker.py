@@ -263,6 +263,7 @@ class EchoMQBroker(LockingBroker):
                 holdings=self.holdings,
                 locks=self.locks,
                 idle_threads=self.idle_threads,
+                is_draining=lambda: self.is_draining,
                 lock_duration=settings.lock_duration,
                 keep_completed=Kept(count=settings.keep_completed),
                 keep_failed=Kept(count=settings.keep_failed, age=settings.dead_message_ttl // 1000),

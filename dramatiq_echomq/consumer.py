@@ -45,6 +45,7 @@ class Desk:
       holdings(Holdings)
       locks(LockManager)
       idle_threads(Callable): Tells how many threads wait for a job.
+      is_draining(Callable): Tells whether the worker is about to end.
       lock_duration(int): How many ms a lock lasts where a job does not say so.
       keep_completed(Kept)
       keep_failed(Kept)
@@ -60,6 +61,7 @@ class Desk:
         holdings: Holdings,
         locks: LockManager,
         idle_threads: Callable[[], int],
+        is_draining: Callable[[], bool],
         lock_duration: int,
         keep_completed: Kept,
         keep_failed: Kept,
@@ -71,6 +73,7 @@ class Desk:
         self.holdings = holdings
         self.locks = locks
         self.idle_threads = idle_threads
+        self.is_draining = is_draining
         self.lock_duration = lock_duration
         self.keep_completed = keep_completed
         self.keep_failed = keep_failed
@@ -102,6 +105,9 @@ class JobConsumer(Consumer):
 
     def __next__(self) -> JobMessage | None:
         try:
+            if self.desk.is_draining():
+                self._drain()
+                return None
             return self._from_memory() or self._from_redis()
         except CONSUMER_ERRORS as error:
             raise ConnectionClosed(error) from None
@@ -142,6 +148,13 @@ class JobConsumer(Consumer):
             self.requeue([])
         except ConnectionClosed as error:
             self.logger.debug("Prefetched messages stay in memory for the next consumer: %s", error)
+
+    def _drain(self) -> None:
+        """A worker that is about to end takes nothing, and gives back at once
+        what no thread of its own will run.
+        """
+        self.requeue([])
+        time.sleep(self.timeout)
 
     def _from_memory(self) -> JobMessage | None:
         prefetched = self.desk.prefetched

@@ -92,6 +92,10 @@ class JobMessage(MessageProxy):
         self.finished_at: int | None = None
         self.failed_enqueue: BaseException | None = None
 
+    def __lt__(self, other: object) -> bool:
+        """Dramatiq 2.0 compares messages to run those of one priority in turn."""
+        return isinstance(other, JobMessage) and self.sequence < other.sequence
+
 
 def message_from(job: TakenJob, queue_name: str) -> Message[Any]:
     """Make the message of a job.  The data is one of Dramatiq's messages, or

@@ -21,6 +21,7 @@ class LockingBroker(Broker):
       holdings(Holdings): The jobs that this process holds.
       locks(LockManager): What renews their locks.
       begins(BeginRecorder): What tells Redis that they have begun.
+      is_draining(bool): Whether the worker is about to end.
     """
 
     holdings: Holdings
@@ -28,6 +29,7 @@ class LockingBroker(Broker):
     begins: BeginRecorder
 
     def __init__(self, middleware: list[Middleware] | None = None) -> None:
+        self.is_draining = False
         self._threads = 0
         self._processing = threading.local()
         super().__init__(middleware=middleware)
@@ -51,7 +53,9 @@ class LockingBroker(Broker):
             return
         if signal == "worker_boot":
             self.locks.start()
-            self._threads = args[0].worker_threads
+            self.is_draining, self._threads = False, args[0].worker_threads
+        elif signal == "worker_shutdown":
+            self.is_draining, self._threads = True, 0
         super().emit_before(signal, *args, **kwargs)
         if signal == "process_message" and isinstance(message, JobMessage):
             self.holdings.begin(message)
@@ -73,7 +77,6 @@ class LockingBroker(Broker):
                 return
         super().emit_after(signal, *args, **kwargs)
         if signal == "worker_shutdown":
-            self._threads = 0
             self.locks.stop()
 
     def _refuse_lost(self, signal: str, message: JobMessage) -> None:

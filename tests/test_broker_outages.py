@@ -168,7 +168,7 @@ def test_a_worker_goes_on_after_everything_was_flushed(server):
 def test_a_redis_that_is_blocked_for_longer_than_a_lock_makes_nothing_run_twice(server):
     """The locks end meanwhile, but their owner comes back before anyone recovers the jobs."""
     broker, log = EchoMQBroker(url=server.url, middleware=[], lock_duration=400, **TIMEOUTS), Log()
-    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=300))
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=1_500))
     recording_actor(broker, log)
     log.gate.clear()
     for number in range(6):
