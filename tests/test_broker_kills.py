@@ -76,14 +76,17 @@ def test_every_message_runs_though_workers_and_redis_are_killed(server, direct, 
     assert sum(stalls) <= THREADS * kills
 
 
-def test_a_poison_job_is_failed_after_two_runs_and_all_others_complete(server, direct, client):
+@pytest.mark.parametrize("at", [0, 40])
+def test_a_poison_job_is_failed_after_two_runs_and_all_others_complete(server, direct, client, at):
     broker = EchoMQBroker(url=server.url)
+    broker.pause("q")
     for number in range(100):
-        if number == 10:
+        if number == at:
             poison = broker.enqueue(message(actor="poison"))
         broker.enqueue(message(number, 30))
     settings = {"lock_duration": 600, "stalled_interval": 300, "max_stalled_count": 1}
     with Fleet(server.url, client, size=1, threads=THREADS, **settings):
+        broker.resume("q")
         wait_until(lambda: is_done(direct, 101), timeout=30)
     assert client.llen("poisoned") == 2
     assert direct.zrange("emq:q:failed", 0, -1) == [id_of(poison).encode()]
