@@ -53,12 +53,13 @@ def test_a_client_may_have_one_connection(client, redis_url):
         recover(client, StalledChecker(own))
 
 
-def test_the_script_is_loaded_again_when_the_server_lost_it(client):
-    checker = StalledChecker(client)
-    checker.check("q")
-    client.script_flush()
+def test_the_script_is_loaded_again_when_the_server_lost_it():
+    with Server() as server, server.client() as client:
+        checker = StalledChecker(client)
+        checker.check("q")
+        client.script_flush()
 
-    recover(client, checker)
+        recover(client, checker)
 
 
 @pytest.fixture(scope="module")
