@@ -13,7 +13,7 @@ from .fleet import Fleet
 from .jobs import id_of, message
 from .servers import Server, wait_until
 
-LOCK = 800
+LOCK = 600
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_job_of_a_worker_that_is_frozen_for_long_is_run_by_another_and_the_fir
 
 def test_a_worker_that_is_frozen_for_less_than_the_grace_pass_goes_on(server, direct, client):
     job_id = id_of(EchoMQBroker(url=server.url).enqueue(message(actor="hold")))
-    with Fleet(server.url, client, size=2, threads=2, lock_duration=LOCK, stalled_interval=1500) as fleet:
+    with Fleet(server.url, client, size=2, threads=2, lock_duration=LOCK, stalled_interval=1200) as fleet:
         (frozen,) = wait_until(lambda: noted(client, "began"))
         os.kill(frozen, signal.SIGSTOP)
         wait_until(lambda: direct.sismember("emq:q:stalled", job_id))

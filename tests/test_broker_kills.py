@@ -45,7 +45,7 @@ def left_over(direct: redis.Redis) -> list[bytes]:
 
 @pytest.mark.timeout(300)
 def test_every_message_runs_though_workers_and_redis_are_killed(server, direct, client):
-    kills, batch = (15, 100) if FULL else (3, 100)
+    kills, batch, pace = (15, 100, 2.0) if FULL else (3, 100, 1.2)
     messages = kills * batch
     settings = {"lock_duration": 1000, "stalled_interval": 500, "keep_completed": 10_000}
     settings["max_stalled_count"] = int(os.environ.get("ECHOMQ_MAX_STALLED", "10"))
@@ -53,7 +53,7 @@ def test_every_message_runs_though_workers_and_redis_are_killed(server, direct, 
     broker = EchoMQBroker(url=server.url)
     with Fleet(server.url, client, size=3, threads=THREADS, **settings) as fleet:
         for kill in range(kills):
-            ends = time.monotonic() + 2.0
+            ends = time.monotonic() + pace
             for number in range(kill * batch, (kill + 1) * batch):
                 delay = chance.randint(100, 3000) if number % 5 == 4 else None
                 broker.enqueue(message(number, chance.uniform(15, 45)), delay=delay)
