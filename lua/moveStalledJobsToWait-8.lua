@@ -372,7 +372,7 @@ local KEPT_FOR = 600000 -- ms that the state of a sweep outlives a dead sweeper
 local RETAKE_EARLY = 1000 -- most ms by which a sweeper may come early to its own throttle
 local STALL_LIMIT = "job stalled more than allowable limit"
 local NO_ATTEMPTS = "job stalled with no attempts left"
-local JUST_A_JOB = {}
+local JUST_A_JOB, NO_PARENT = {}, {}
 local last_opts = {} -- decoded, since most jobs have the same
 
 local prefix = ARGV[1]:sub(-1) == ":" and ARGV[1] or ARGV[1] .. ":"
@@ -452,9 +452,9 @@ local function read_job(id)
   if reserved[key] then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
-  local fields = attempt("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
+  local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
     "actorMaxStalledCount")
-  if not fields then
+  if fields.err then
     return { odd = key .. " is no hash; it stays in active" }
   end
   if not fields[1] and redis.call("EXISTS", key) == 0 then
@@ -464,7 +464,10 @@ local function read_job(id)
     last_opts.text, last_opts.value, last_opts.fine = fields[1], object(fields[1])
   end
   local opts, opts_fine = last_opts.value, last_opts.fine
-  local parent, parent_fine = object(fields[6])
+  local parent, parent_fine = NO_PARENT, true
+  if fields[6] then
+    parent, parent_fine = object(fields[6])
+  end
   if not opts_fine then
     note(id, "its opts are no JSON object and count as empty")
   end
@@ -522,9 +525,9 @@ local function requeue(id, job, returning)
   else
     returning[#returning + 1] = id
   end
-  emit(queue, "waiting", id, "prev", "active")
+  redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id, "prev", "active")
   if not job.unbegun then
-    emit(queue, "stalled", id)
+    redis.call("XADD", queue.events, "*", "event", "stalled", "jobId", id)
   end
   counts.recovered = counts.recovered + 1
   recovered_ids[#recovered_ids + 1] = id
