@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import subprocess
 import sys
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -67,7 +69,35 @@ def demo(tmp_path):
         process.kill()
 
 
-def test_it_shows_recovered_and_failed_jobs_in_time(demo):
+def run_in_a_terminal(directory) -> tuple[int, str]:
+    """The exit code of the demo, and what a terminal showed of it."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dramatiq_echomq", "demo"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TMPDIR": str(directory), "TERM": "xterm", "COLUMNS": "120"},
+    )
+    os.close(theirs)
+    output = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            output += chunk
+    except OSError:
+        pass  # the terminal is gone when the last process that held it has ended
+    os.close(ours)
+    return process.wait(10), output.decode(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory):
+    """A demo in a terminal, which runs while the one of the first test does."""
+    with ThreadPoolExecutor() as threads:
+        yield threads.submit(run_in_a_terminal, tmp_path_factory.mktemp("terminal"))
+
+
+def test_it_shows_recovered_and_failed_jobs_in_time(terminal, demo):
     began = time.monotonic()
     output, _ = demo.process.communicate(timeout=60)
     took = time.monotonic() - began
@@ -108,27 +138,10 @@ def test_it_says_what_to_install_when_the_extra_is_missing(monkeypatch, capsys):
     assert 'pip install "dramatiq-echomq[demo]"' in capsys.readouterr().err
 
 
-def test_it_shows_a_table_in_a_terminal(tmp_path):
-    import pty
+def test_it_shows_a_table_in_a_terminal(terminal):
+    code, output = terminal.result(timeout=60)
 
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dramatiq_echomq", "demo"],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TMPDIR": str(tmp_path), "TERM": "xterm", "COLUMNS": "120"},
-    )
-    os.close(theirs)
-    output = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            output += chunk
-    except OSError:
-        pass  # the terminal is gone when the last process that held it has ended
-    os.close(ours)
-
-    assert process.wait(10) == 0
-    assert "┃" in output.decode(errors="replace")
-    assert b"recovered" in output
-    assert b"failed" in output
+    assert code == 0
+    assert "┃" in output
+    assert "recovered" in output
+    assert "failed" in output

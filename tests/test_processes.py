@@ -20,7 +20,7 @@ def test_one_worker_or_six_check_a_queue_once_per_interval(client, redis_url, pr
     interval = 0.3
     with Workers(redis_url, "--queues", "q", processes=processes, interval=300) as workers:
         client.delete("signals")
-        wait_until(lambda: len(workers.signals("check")) > 12)
+        wait_until(lambda: len(workers.signals("check")) > 8)
         times = [at for _, at, _ in workers.signals("check")]
 
     gaps = [later - sooner for sooner, later in itertools.pairwise(times)]
