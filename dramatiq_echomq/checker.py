@@ -181,6 +181,7 @@ class StalledChecker:
         """Tell whether a job is in ``active`` and has no lock.
 
         Raises:
+          QueueRefused: When ``active`` is no list.
           redis.RedisError: When Redis cannot be used.
         """
         keys = QueueKeys(queue_name, self.prefix)

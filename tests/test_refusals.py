@@ -102,3 +102,10 @@ def test_a_refused_queue_is_no_trouble_for_the_others(client):
         checker.check("bad")
 
     assert checker.check("good").recovered_ids == ("a",)
+
+
+def test_a_probe_of_a_job_names_a_key_of_the_wrong_type(client):
+    put(client, active={"a": 1})
+
+    with pytest.raises(QueueRefused, match="emq:q:active is a zset and should be a list"):
+        StalledChecker(client).job_stalled("q", "a")
