@@ -20,6 +20,9 @@ META_VERSION = "echomq:1"
 #: How many jobs one call gives back or removes.
 BATCH = 1_000
 
+#: The shortest wait for a marker in s. Redis before 7 cuts a timeout down to whole ms, and 0 is for ever.
+SHORTEST_WAIT = 0.002
+
 #: What :meth:`JobQueue.finish` returns.
 NOT_OWNED, GONE = 0, -1
 
@@ -161,7 +164,7 @@ class JobQueue:
 
     def wait_for_marker(self, seconds: float) -> None:
         """Wait until there may be something to take."""
-        self.taking_client.bzpopmin(self.keys.marker, max(seconds, 0.001))
+        self.taking_client.bzpopmin(self.keys.marker, max(seconds, SHORTEST_WAIT))
 
     def counts(self) -> QueueCounts:
         keys = self.keys

@@ -84,3 +84,14 @@ def test_one_call_takes_all_there_is_room_for(client, broker):
     assert [next(consumer).args for _ in range(8)] == [(number,) for number in range(8)]
 
     assert sum(commands(client).values()) - before <= 2  # EVALSHA, and EVAL if the server did not know the script
+
+
+@pytest.mark.parametrize("milliseconds", [1, 1.9])
+def test_no_wait_is_so_short_that_it_is_for_ever(broker, monkeypatch, milliseconds):
+    """Redis 6.2 makes whole ms of a timeout, and 0 of what is less than one."""
+    timeouts = []
+    monkeypatch.setattr(broker._taking_client, "bzpopmin", lambda _, timeout: timeouts.append(timeout))
+
+    next(broker.consume("q", timeout=milliseconds))
+
+    assert timeouts == [0.002]
