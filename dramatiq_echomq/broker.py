@@ -262,7 +262,6 @@ class EchoMQBroker(LockingBroker):
                 JobQueue(self._keys_of(name), self.client, self._taking_client),
                 holdings=self.holdings,
                 locks=self.locks,
-                idle_threads=self.idle_threads,
                 is_draining=lambda: self.is_draining,
                 lock_duration=settings.lock_duration,
                 keep_completed=Kept(count=settings.keep_completed),

@@ -44,7 +44,6 @@ class Desk:
       queue(JobQueue)
       holdings(Holdings)
       locks(LockManager)
-      idle_threads(Callable): Tells how many threads wait for a job.
       is_draining(Callable): Tells whether the worker is about to end.
       lock_duration(int): How many ms a lock lasts where a job does not say so.
       keep_completed(Kept)
@@ -60,7 +59,6 @@ class Desk:
         *,
         holdings: Holdings,
         locks: LockManager,
-        idle_threads: Callable[[], int],
         is_draining: Callable[[], bool],
         lock_duration: int,
         keep_completed: Kept,
@@ -72,7 +70,6 @@ class Desk:
         self.queue_name = queue.keys.queue_name
         self.holdings = holdings
         self.locks = locks
-        self.idle_threads = idle_threads
         self.is_draining = is_draining
         self.lock_duration = lock_duration
         self.keep_completed = keep_completed
@@ -184,15 +181,16 @@ class JobConsumer(Consumer):
             return None
 
         taken_at = time.monotonic()
-        pickup = desk.queue.take(
-            room,
-            worker=self.worker_name,
-            lock_duration=desk.lock_duration,
-            suspects=0 if desk.holdings.has_suspect() else 1,
-            idle_threads=desk.idle_threads(),
-            policies=desk.policies(),
-        )
-        self._receive(pickup.jobs, taken_at)
+        with desk.holdings.set_aside(room) as (idle_threads, suspects):
+            pickup = desk.queue.take(
+                room,
+                worker=self.worker_name,
+                lock_duration=desk.lock_duration,
+                suspects=suspects,
+                idle_threads=idle_threads,
+                policies=desk.policies(),
+            )
+            self._receive(pickup.jobs, taken_at)
         message = self._from_memory()
         if message is None and not pickup.jobs:
             self._wait(pickup)

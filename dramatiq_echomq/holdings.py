@@ -4,7 +4,8 @@ import dataclasses
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from dramatiq.middleware import Interrupt
 
@@ -50,16 +51,22 @@ class Holdings:
 
     Attributes:
       hurry(Event): Set when a job was taken whose lock is shorter than usual.
+      threads(int): How many threads the worker has to run jobs on.
     """
 
     def __init__(self, usual_duration: int) -> None:
         self.usual_duration = usual_duration
         self.hurry = threading.Event()
+        self.threads = 0
         self._by_token: dict[bytes, Holding] = {}
         self._counts: Counter[str] = Counter()
         self._wanted_counts: dict[str, int] = {}
         self._suspect: bytes | None = None
-        self._changed = threading.Condition()
+        self._threads_set_aside = 0
+        self._suspects_set_aside = 0
+        # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.
+        self._mutex = threading.RLock()
+        self._changed = threading.Condition(self._mutex)
 
     def hold(self, messages: Iterable[JobMessage], taken_at: float) -> None:
         """Note jobs that were taken.
@@ -68,16 +75,44 @@ class Holdings:
           messages(Iterable[JobMessage])
           taken_at(float): The monotonic time just before they were taken.
         """
-        with self._changed:
+        with self._mutex:
             for message in messages:
                 self._by_token[message.job.token] = Holding(message, taken_at)
                 self._counts[message.queue_name] += 1
                 if message.job.lock_duration < self.usual_duration:
                     self.hurry.set()
 
+    @contextmanager
+    def set_aside(self, most: int) -> Iterator[tuple[int, int]]:
+        """Set aside for a pickup what those of other queues must not count on
+        at the same time, until its jobs are held.
+
+        Parameters:
+          most(int): How many jobs it takes at most.
+
+        Returns:
+          tuple[int, int]: How many threads are idle, and how many suspects it
+            may take.
+        """
+        with self._mutex:
+            holdings = self._by_token.values()
+            busy = sum(not holding.is_finishing for holding in holdings) + self._threads_set_aside
+            threads = min(max(self.threads - busy, 0), most)
+            has_suspect = self._suspects_set_aside or any(holding.message.job.is_suspect for holding in holdings)
+            suspects = 0 if has_suspect else 1
+            self._threads_set_aside += threads
+            self._suspects_set_aside += suspects
+        try:
+            yield threads, suspects
+        finally:
+            with self._mutex:
+                self._threads_set_aside -= threads
+                self._suspects_set_aside -= suspects
+
     def begin(self, message: JobMessage) -> None:
         """Note that the current thread runs a job."""
-        with self._changed:
+        message.on_exception = self.finishing
+        with self._mutex:
             if holding := self._by_token.get(message.job.token):
                 holding.runner = Runner()
 
@@ -89,18 +124,17 @@ class Holdings:
           message(JobMessage)
           raised(BaseException): What its actor raised.
         """
-        with self._changed:
-            if holding := self._by_token.get(message.job.token):
-                holding.is_finishing = True
-            on_its_way, message.interrupted = message.interrupted, False
-        if on_its_way and not isinstance(raised, LockLost):
-            absorb(LockLost)
+        try:
+            if self._begin_to_finish(message) and not isinstance(raised, LockLost):
+                absorb(LockLost)
+        except LockLost:  # it came before it was waited for
+            self._begin_to_finish(message)
 
     def doubt(self, message: JobMessage) -> None:
         """Note that a job may or may not have been given back: it is kept, and
         its lock must be renewed before it is run.
         """
-        with self._changed:
+        with self._mutex:
             if holding := self._by_token.get(message.job.token):
                 holding.is_finishing, holding.is_doubtful = False, True
 
@@ -111,7 +145,7 @@ class Holdings:
           bool: False when the job is being finished: then Redis has the last word.
         """
         message = holding.message
-        with self._changed:
+        with self._mutex:
             if holding.is_finishing or message.job.token not in self._by_token:
                 return False
             message.lock_lost = True
@@ -123,12 +157,14 @@ class Holdings:
 
     def forget(self, message: JobMessage) -> None:
         """Note that a job is finished, given back or given up."""
-        with self._changed:
+        with self._mutex:
             self._drop(message)
 
     def clear(self) -> None:
-        """Forget every job."""
-        with self._changed:
+        """Forget every job.  Those that wait in memory are not to be run any more."""
+        with self._mutex:
+            for holding in self._by_token.values():
+                holding.message.lock_lost |= holding.runner is None
             self._by_token.clear()
             self._counts.clear()
             self._suspect = None
@@ -138,7 +174,7 @@ class Holdings:
         return self._by_token.get(message.job.token)
 
     def all(self) -> list[Holding]:
-        with self._changed:
+        with self._mutex:
             return list(self._by_token.values())
 
     def by_queue_and_duration(self) -> dict[tuple[str, int], list[Holding]]:
@@ -148,37 +184,37 @@ class Holdings:
             groups[holding.message.queue_name, holding.message.job.lock_duration].append(holding)
         return groups
 
-    def unfinished(self) -> int:
-        """How many jobs this process holds that are not being finished."""
-        return sum(not holding.is_finishing for holding in self.all())
-
     def count(self, queue_name: str) -> int:
         """How many jobs of a queue this process holds."""
         return self._counts[queue_name]
 
     def wait_for_room(self, queue_name: str, most: int, timeout: float) -> None:
         """Wait until at most this many jobs of a queue are held, or for so many seconds."""
-        with self._changed:
+        with self._mutex:
             self._wanted_counts[queue_name] = most
             self._changed.wait_for(lambda: self._counts[queue_name] <= most, timeout)
             self._wanted_counts.pop(queue_name, None)
 
     def wait_for_suspect(self, timeout: float) -> None:
         """Wait until the suspect that runs has ended, or for so many seconds."""
-        with self._changed:
+        with self._mutex:
             self._changed.wait_for(lambda: self._suspect is None, timeout)
 
     def claim_suspect(self, message: JobMessage) -> bool:
         """Let one suspect of the process run, a job that has stalled before."""
-        with self._changed:
+        with self._mutex:
             if self._suspect not in (None, message.job.token):
                 return False
             self._suspect = message.job.token
             return True
 
-    def has_suspect(self) -> bool:
-        """Whether any of the jobs held is a suspect."""
-        return any(holding.message.job.is_suspect for holding in self.all())
+    def _begin_to_finish(self, message: JobMessage) -> bool:
+        """Keep interrupts away, and tell whether one is on its way."""
+        with self._mutex:
+            if holding := self._by_token.get(message.job.token):
+                holding.is_finishing = True
+            on_its_way, message.interrupted = message.interrupted, False
+            return on_its_way
 
     def _drop(self, message: JobMessage) -> None:
         if self._by_token.pop(message.job.token, None) is None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 from dramatiq import Message, MessageProxy
@@ -91,6 +92,15 @@ class JobMessage(MessageProxy):
         self.interrupted = False
         self.finished_at: int | None = None
         self.failed_enqueue: BaseException | None = None
+        self.on_exception: Callable[[JobMessage, BaseException], None] | None = None
+
+    def stuff_exception(self, exception: BaseException) -> None:
+        """Keep what was raised.  It is the first thing that Dramatiq does with
+        what an actor raised, long before any middleware is told.
+        """
+        super().stuff_exception(exception)
+        if self.on_exception is not None:
+            self.on_exception(self, exception)
 
     def __lt__(self, other: object) -> bool:
         """Dramatiq 2.0 compares messages to run those of one priority in turn."""

@@ -30,13 +30,8 @@ class LockingBroker(Broker):
 
     def __init__(self, middleware: list[Middleware] | None = None) -> None:
         self.is_draining = False
-        self._threads = 0
         self._processing = threading.local()
         super().__init__(middleware=middleware)
-
-    def idle_threads(self) -> int:
-        """How many threads of the worker wait for a job."""
-        return max(self._threads - self.holdings.unfinished(), 0)
 
     def note_failed_enqueue(self, error: Exception) -> None:
         """Middleware enqueues retries and callbacks, and Dramatiq swallows
@@ -53,9 +48,9 @@ class LockingBroker(Broker):
             return
         if signal == "worker_boot":
             self.locks.start()
-            self.is_draining, self._threads = False, args[0].worker_threads
+            self.is_draining, self.holdings.threads = False, args[0].worker_threads
         elif signal == "worker_shutdown":
-            self.is_draining, self._threads = True, 0
+            self.is_draining, self.holdings.threads = True, 0
         super().emit_before(signal, *args, **kwargs)
         if signal == "process_message" and isinstance(message, JobMessage):
             self.holdings.begin(message)

@@ -153,6 +153,44 @@ def test_a_lost_job_that_runs_has_lock_lost_raised_in_its_thread_once(client, br
     assert [type(interrupt) for interrupt in running.interrupts] == [LockLost]
 
 
+@pytest.mark.parametrize("raised", [None, ValueError("it broke")], ids=["returned", "raised"])
+def test_an_interrupt_that_meets_the_end_of_a_job_ends_no_thread_and_blocks_none(broker, held, raised):
+    ends, begun, may_end = [], threading.Event(), threading.Event()
+
+    def run():
+        broker.emit_before("process_message", held)
+        begun.set()
+        may_end.wait()
+        if raised:
+            held.stuff_exception(raised)
+        broker.emit_after("process_message", held, exception=raised)
+        ends.append("the end")
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert begun.wait(10)
+    with broker.holdings._changed:
+        may_end.set()
+        time.sleep(0.1)  # by now the thread waits to say that its job ends
+        assert broker.holdings.lose(broker.holdings.find(held))
+    thread.join(10)
+
+    assert ends == ["the end"]
+    assert broker.holdings._changed.acquire(timeout=5)
+
+
+def test_a_job_whose_actor_has_raised_is_not_interrupted(client, broker, held):
+    """Dramatiq logs the exception next, and nothing would catch an interrupt there."""
+    running = InAThread(broker, held)
+    held.stuff_exception(ValueError("it broke"))
+    taken_by_another(client)
+
+    broker.locks.renew()
+
+    running.end()
+    assert (running.interrupts, held.lock_lost) == ([], False)
+
+
 def test_a_job_that_runs_well_is_not_interrupted(client, broker, held):
     running = InAThread(broker, held)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -205,10 +206,10 @@ def test_another_process_may_run_another_suspect(client, broker):
 
 
 def test_two_suspects_that_were_taken_at_once_are_run_one_after_the_other(client, broker, monkeypatch):
-    """Consumers of two queues may both find that there is no suspect yet."""
+    """A pickup whose reply was lost may have taken one that nobody knows of yet."""
     for queue in ("q", "other"):
         put(client, queue, wait=["s"], jobs={"s": SUSPECT})
-    monkeypatch.setattr(broker.holdings, "has_suspect", lambda: False)
+    monkeypatch.setattr(broker.holdings, "set_aside", lambda _: nullcontext((0, 1)))
     consumer, [first] = take(broker)
 
     assert take(broker, queue="other")[1] == []
@@ -216,6 +217,29 @@ def test_two_suspects_that_were_taken_at_once_are_run_one_after_the_other(client
     consumer.ack(first)
 
     assert [id_of(message) for message in take(broker, queue="other")[1]] == ["s"]
+
+
+@pytest.mark.parametrize(("job", "locks"), [(JOB, {"a"}), (SUSPECT, set())], ids=["thread", "suspect"])
+def test_pickups_of_two_queues_at_once_count_on_nothing_twice(client, broker, monkeypatch, job, locks):
+    """Neither on the one idle thread nor on the one suspect that may run."""
+    for queue in ("q", "other"):
+        put(client, queue, wait=["a"], jobs={"a": job})
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
+    desk_queue = broker._desk("q").queue
+    take_from_q = desk_queue.take
+
+    def take_while_another_consumer_takes(*args, **kwargs):
+        take(broker, queue="other")
+        return take_from_q(*args, **kwargs)
+
+    monkeypatch.setattr(desk_queue, "take", take_while_another_consumer_takes)
+    take(broker)
+
+    assert "unbegun" not in state(client)["a"]
+    taken_beside = state(client, "other")
+    assert taken_beside["locks"] == locks
+    assert ("unbegun" in taken_beside["a"]) == bool(locks)
+    broker.emit_after("worker_shutdown", None)
 
 
 @pytest.mark.parametrize("how", ["ack", "nack", "requeue", "lost"])
