@@ -54,14 +54,16 @@ class LockManager:
         self.lock_duration = lock_duration
         self.report = report
         self._failing_since: float | None = None
-        self._stopping = threading.Event()
+        self._stopping = threading.Event()  # one for each thread: the last one may still wait for Redis
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to renew."""
         if self._thread is None:
-            self._stopping.clear()
-            self._thread = threading.Thread(target=self._run, name="dramatiq-echomq-locks", daemon=True)
+            self._stopping = threading.Event()
+            self._thread = threading.Thread(
+                target=self._run, args=[self._stopping], name="dramatiq-echomq-locks", daemon=True
+            )
             self._thread.start()
 
     def stop(self) -> None:
@@ -110,14 +112,14 @@ class LockManager:
             if smallest_ttls:
                 self.report(min(smallest_ttls))
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
+    def _run(self, stopping: threading.Event) -> None:
+        while not stopping.is_set():
             started = time.monotonic()
             try:
                 self.renew()
             except Exception:
                 self.logger.exception("A round of renewals failed. It is tried again.")
-            while not self._stopping.is_set() and (left := started + self._seconds_per_round() - time.monotonic()) > 0:
+            while not stopping.is_set() and (left := started + self._seconds_per_round() - time.monotonic()) > 0:
                 self.holdings.hurry.wait(left)
                 self.holdings.hurry.clear()
 
@@ -128,7 +130,7 @@ class LockManager:
     def _renew_group(self, queue_name: str, lock_duration: int, group: list[Holding]) -> int:
         keys, now = self.keys_of(queue_name), time.monotonic()
         jobs = [holding.message.job for holding in group]
-        lost_ids, smallest_ttl = load("extendLocks-1.lua")(
+        lost_tokens, smallest_ttl = load("extendLocks-1.lua")(
             self.client,
             [keys.stalled],
             [
@@ -140,7 +142,7 @@ class LockManager:
             ],
         )
         for holding in group:
-            if holding.message.job.job_id in lost_ids:
+            if holding.message.job.token in lost_tokens:
                 self._lose(holding)
             else:
                 holding.renewed_at, holding.is_doubtful = now, False

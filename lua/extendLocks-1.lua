@@ -8,8 +8,9 @@ ARGV  1 key prefix of the queue, with or without its last colon
         that was only paused comes back: a job that is still in `active`, has no lock and
         was taken by nobody since gets its lock again.
 
-Returns the ids that could not be renewed; with the fifth argument a list of those ids, and
-of the smallest TTL that was left of a lock in ms (-1 when none was renewed).
+Returns the ids that could not be renewed; with the fifth argument a list of their tokens, since a
+process may have lost a job and taken it again, and of the smallest TTL that was left of a lock in
+ms (-1 when none was renewed).
 
 Cost: O(1) for each lock, O(N) in `active` for one that is to come back.
 --]]
@@ -35,7 +36,7 @@ for at, id in ipairs(ids) do
     redis.call("SET", lock, tokens[at], "PX", duration)
     redis.call("SREM", KEYS[1], id)
   else
-    lost[#lost + 1] = id
+    lost[#lost + 1] = started and tokens[at] or id
   end
 end
 if started then

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
+import redis
 
 from dramatiq_echomq import EchoMQBroker, LockLost, StalledChecker, StalledSignals
 
@@ -127,6 +129,47 @@ def test_a_renewal_changes_nothing_for_an_owner_whose_job_was(client, broker, he
     assert held.lock_lost
     [line] = lines(caplog, "WARNING")
     assert line.startswith("Lost the lock of job b'a' of queue 'q'")
+
+
+def test_a_job_that_its_own_process_took_again_is_lost_once(client, broker, held):
+    recovered(client)
+    taken_again = next(broker.consume("q", prefetch=2, timeout=1))
+
+    broker.locks.renew()
+
+    assert (held.lock_lost, taken_again.lock_lost) == (True, False)
+
+
+def test_what_one_worker_could_not_give_back_the_next_one_does_not_run(client, broker, monkeypatch):
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB))
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
+    consumer = broker.consume("q", prefetch=2, timeout=1)
+    assert id_of(next(consumer)) == "a"
+    monkeypatch.setattr(broker._desk("q").queue, "give_back", mock.Mock(side_effect=redis.ConnectionError))
+    consumer.close()
+    broker.emit_before("worker_shutdown", None)
+    broker.emit_after("worker_shutdown", None)
+
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
+
+    assert next(broker.consume("q", prefetch=2, timeout=1)) is None
+    broker.emit_after("worker_shutdown", None)
+
+
+def test_a_worker_that_starts_while_the_last_renewal_hangs_has_one_lock_thread(client, monkeypatch):
+    broker = EchoMQBroker(client=client, middleware=[], lock_duration=100)
+    hangs, go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(broker.locks, "renew", lambda: hangs.set() or go_on.wait(10))
+    broker.locks.start()
+    assert hangs.wait(10)
+    monkeypatch.setattr(broker.locks._thread, "join", lambda timeout: None)
+    broker.locks.stop()
+
+    broker.locks.start()
+    go_on.set()
+
+    wait_until(lambda: len(lock_threads()) == 1)
+    broker.locks.stop()
 
 
 def test_a_lost_job_that_waits_in_memory_is_dropped(client, broker):
