@@ -88,6 +88,7 @@ class JobMessage(MessageProxy):
         self.job = job
         self.sequence = sequence
         self.result: Any = None
+        self.was_announced = False
         self.lock_lost = False
         self.interrupted = False
         self.finished_at: int | None = None

@@ -51,6 +51,8 @@ class LockingBroker(Broker):
             self.is_draining, self.holdings.threads = False, args[0].worker_threads
         elif signal == "worker_shutdown":
             self.is_draining, self.holdings.threads = True, 0
+        if signal == "process_message" and isinstance(message, JobMessage):
+            message.was_announced = True
         super().emit_before(signal, *args, **kwargs)
         if signal == "process_message" and isinstance(message, JobMessage):
             self.holdings.begin(message)
@@ -82,10 +84,10 @@ class LockingBroker(Broker):
 
     def _tell_of_lost(self, signal: str, message: JobMessage) -> None:
         """A job that was lost while it ran is neither retried nor has a
-        result: to the middleware it was skipped.
+        result: to the middleware it was skipped, if they heard of it at all.
         """
         message.fail()
-        if signal in ("process_message", "skip_message"):
+        if message.was_announced and signal in ("process_message", "skip_message"):
             super().emit_after("skip_message", message)
 
     def _after_process_message(
