@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,26 +13,48 @@ from redis.sentinel import SentinelConnectionPool
 
 from .errors import SettingError
 
+#: What may be raised when Redis cannot be used. When a whole cluster cannot be, that is no RedisError.
+REDIS_ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
+
 #: The socket timeouts, in seconds, of a client that is made from a URL.
 SOCKET_TIMEOUT = 10.0
+
+#: Keyword arguments that a broker might be given by mistake, and what to do with them.
+MISPLACED = {
+    **dict.fromkeys(
+        ("stalled_interval", "max_stalled_count", "batch_size", "report_only", "queues"),
+        "given to StalledCheckerMiddleware",
+    ),
+    "namespace": "called prefix",
+    **dict.fromkeys(
+        ("maintenance_chance", "heartbeat_timeout", "requeue_deadline", "requeue_interval", "max_lua_stack"),
+        "left out: locks and checks do its work",
+    ),
+}
 
 
 def client_from(client: Any, url: str | None, **parameters: Any) -> Any:
     """The client that was given, or that a URL and parameters stand for, or None.
 
     Raises:
-      SettingError: When there are both, or the URL is none.  A password in
-        the URL is not shown.
+      SettingError: When there are both, when the URL is none, or when a
+        parameter is one that belongs elsewhere.  No password is shown.
+      TypeError: When redis-py knows no such parameter.
     """
+    for name in parameters.keys() & MISPLACED.keys():
+        raise SettingError(name, "keyword argument", parameters[name], MISPLACED[name])
     if client is not None and url is not None:
         raise SettingError("client", "keyword argument", type(client).__name__, "left out when there is a url")
+    if client is not None and parameters:
+        raise SettingError(min(parameters), "keyword argument", "(not shown)", "left out when there is a client")
     if url is None:
         return client
     try:
-        return client_of_url(url, **parameters)
+        from_url = client_of_url(url)
     except (ValueError, TypeError, AttributeError):
         allowed = "a Redis URL such as redis://localhost:6379/0, with any / ? # @ in a password percent-encoded"
         raise SettingError("url", "keyword argument", "(not shown, it may hold a password)", allowed) from None
+    return client_of_url(url, **parameters) if parameters else from_url
 
 
 def client_of_url(url: str, **parameters: Any) -> redis.Redis:
@@ -57,12 +80,15 @@ def client_with(client: Any, *, socket_timeout: float | None = None, retries: in
       retries(int): How often a command is sent again when the connection breaks.
 
     Returns:
-      redis.Redis: The new client; a client that has no such pool, as one of
-      a cluster, is returned as it is.
+      redis.Redis: The new client.  That of a cluster shares its connections
+      with the old one, timeouts included.
     """
     pool = getattr(client, "connection_pool", None)
     if pool is None:
-        return client
+        own_client = copy.copy(client)
+        own_client.retry = Retry(NoBackoff(), retries)
+        own_client.cluster_error_retry_attempts = retries  # what redis-py 5 looks at
+        return own_client
     parameters = {name: value for name, value in pool.connection_kwargs.items() if name != "connection_pool"}
     parameters.update(retry=Retry(NoBackoff(), retries), retry_on_timeout=False)
     if socket_timeout is not None:
@@ -94,7 +120,8 @@ def drop_idle_connections(client: Any) -> None:
 def socket_timeout_of(client: Any) -> float | None:
     """The socket timeout of a client's connections in seconds, or None."""
     pool = getattr(client, "connection_pool", None)
-    timeout = pool.connection_kwargs.get("socket_timeout") if pool is not None else None
+    parameters = client.get_connection_kwargs() if pool is None else pool.connection_kwargs
+    timeout = parameters.get("socket_timeout")
     return float(timeout) if timeout else None
 
 

@@ -72,7 +72,7 @@ class StalledCheckerMiddleware(Middleware):
             report_only=report_only,
         )
         self.has_own_prefix = prefix is not None
-        self.queues = None if queues is None else queue_names_from(queues)
+        self.queues = None if queues is None else queue_names_from(queues, self.settings.prefix)
         self.client = client_from(client, url)
         if self.client is not None:
             require_client(self.client)
@@ -125,7 +125,7 @@ def redis_client_of(broker: Broker) -> Any:
     return client
 
 
-def queue_names_from(queues: Iterable[str]) -> tuple[str, ...]:
+def queue_names_from(queues: Iterable[str], prefix: str) -> tuple[str, ...]:
     """The names of queues that were given.
 
     Raises:
@@ -134,4 +134,6 @@ def queue_names_from(queues: Iterable[str]) -> tuple[str, ...]:
     names = () if isinstance(queues, str) or not isinstance(queues, Iterable) else tuple(queues)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise SettingError("queues", "keyword argument", queues, "a list of queue names")
+    if any(name.startswith(f"{prefix}:") for name in names):
+        raise SettingError("queues", "keyword argument", queues, f"a list of queue names without {prefix}: before them")
     return names

@@ -326,12 +326,22 @@ def url_of(client) -> str:
         ({"url": "http://example.com"}, "url"),
         ({"client": object()}, "client"),
         ({"client": redis.Redis(), "url": "redis://localhost"}, "client"),
+        ({"client": redis.Redis(), "password": "s3cret"}, "password"),
+        ({"url": "redis://localhost", "namespace": "mine"}, "namespace"),
+        ({"url": "redis://localhost", "requeue_interval": 5}, "requeue_interval"),
+        ({"client": redis.Redis(), "max_stalled_count": 2}, "max_stalled_count"),
     ],
     ids=str,
 )
 def test_a_setting_that_cannot_be_used_is_refused_by_name(parameters, name):
-    with pytest.raises(SettingError, match=rf"^{name} "):
+    with pytest.raises(SettingError, match=rf"^{name} ") as caught:
         EchoMQBroker(**parameters)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_parameter_that_there_is_not_is_named_and_the_url_not_blamed():
+    with pytest.raises(TypeError, match="lock_durations"):
+        EchoMQBroker(url="redis://localhost", lock_durations=5)
 
 
 @pytest.mark.parametrize("option", ["max_stalled_count", "lock_duration", "broker_priority"])

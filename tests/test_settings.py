@@ -100,6 +100,10 @@ def test_a_bad_keyword_is_named_with_its_value_and_what_is_allowed(name, value, 
     assert allowed in line
 
 
+def test_queues_are_named_without_the_prefix():
+    assert "without mine: before them" in complaint(queues=["images", "mine:mails"], prefix="mine")
+
+
 @pytest.mark.parametrize("name", WHOLE_NUMBERS)
 @pytest.mark.parametrize("written", ["", "soon", "-1", "1.5", "1e3"])
 def test_a_bad_environment_variable_is_named(monkeypatch, name, written):
