@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import redis
@@ -9,6 +9,7 @@ from dramatiq.common import q_name
 from dramatiq.logging import get_logger
 
 from .checker import ActiveJob, StalledCheck, StalledChecker
+from .clients import REDIS_ERRORS
 from .errors import QueueRefused
 from .settings import Settings
 from .signals import send_signal
@@ -57,6 +58,7 @@ class Recovery:
         self._told: set[tuple[str, str, str]] = set()
         self._policy = "noeviction"
         self._suspected: dict[str, set[str]] = {}
+        self._reported: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
     def sweeper(self) -> Sweeper:
         """Make the thread that does the checks."""
@@ -100,7 +102,7 @@ class Recovery:
             self._trouble_ended(ALL_QUEUES)
             self._trouble_began(f"queue {queue_name!r}", error)
             return None
-        except (redis.RedisError, OSError) as error:
+        except REDIS_ERRORS as error:
             self._trouble_began(ALL_QUEUES, error)
             return None
         except Exception as error:
@@ -149,6 +151,22 @@ class Recovery:
         )
 
     def _tell(self, check: StalledCheck) -> None:
+        self._log(check)
+        name = check.queue_name
+        if check.failed_jobs and hasattr(self.broker, "jobs_stalled_out"):
+            self.broker.jobs_stalled_out(name, check.failed_jobs)
+        send_signal(self.broker, "after_stalled_check", name, recovered=check.recovered, failed=check.failed)
+        if check.recovered_ids:
+            send_signal(self.broker, "after_stalled_recovered", name, check.recovered_ids)
+        if check.failed_ids:
+            send_signal(self.broker, "after_stalled_failed", name, check.failed_ids)
+
+    def _log(self, check: StalledCheck) -> None:
+        if self.settings.report_only:
+            found = (check.recovered_ids, check.failed_ids)
+            if self._reported.get(check.queue_name) == found:  # nothing has changed since the last report
+                return
+            self._reported[check.queue_name] = found
         would = "would have been " if self.settings.report_only else ""
         name = check.queue_name
         if check.recovered_ids:
@@ -165,7 +183,7 @@ class Recovery:
                 check.failed,
                 name,
                 would,
-                _shown(check.failed_ids),
+                _shown(check.failed_ids, {job.job_id: job.name for job in check.failed_jobs}),
             )
         if len(self._told) > ODDITIES_REMEMBERED:
             self._told.clear()
@@ -173,14 +191,6 @@ class Recovery:
             if (name, job_id, oddity) not in self._told:
                 self._told.add((name, job_id, oddity))
                 self.logger.warning("Job %s of queue %r: %s", _shown([job_id]), name, _on_one_line(oddity))
-
-        if check.failed_jobs and hasattr(self.broker, "jobs_stalled_out"):
-            self.broker.jobs_stalled_out(name, check.failed_jobs)
-        send_signal(self.broker, "after_stalled_check", name, recovered=check.recovered, failed=check.failed)
-        if check.recovered_ids:
-            send_signal(self.broker, "after_stalled_recovered", name, check.recovered_ids)
-        if check.failed_ids:
-            send_signal(self.broker, "after_stalled_failed", name, check.failed_ids)
 
     def _trouble_began(self, where: str, error: Exception, *, exc_info: bool = False) -> None:
         if where not in self._troubled:
@@ -202,6 +212,10 @@ class Recovery:
                 self.warn_of_eviction()
 
 
+def _quoted(text: str) -> str:
+    return repr(text[:ID_LENGTH_SHOWN]) + ("…" if len(text) > ID_LENGTH_SHOWN else "")
+
+
 def _verdict(job: ActiveJob, suspected: set[str]) -> str:
     return job.verdict_once_marked if job.verdict == "mark" and job.job_id in suspected else job.verdict
 
@@ -212,10 +226,13 @@ def _on_one_line(text: str) -> str:
     return shown + ("…" if len(text) > TEXT_LENGTH_SHOWN else "")
 
 
-def _shown(job_ids: Iterable[str]) -> str:
-    """Ids for a log line: a few, none of them long, on one line whatever is in them."""
+def _shown(job_ids: Iterable[str], names: Mapping[str, str] | None = None) -> str:
+    """Ids for a log line, with the names of the jobs where they are known: a
+    few, none of them long, on one line whatever is in them.
+    """
     ids = list(job_ids)
-    parts = [
-        repr(job_id[:ID_LENGTH_SHOWN]) + ("…" if len(job_id) > ID_LENGTH_SHOWN else "") for job_id in ids[:IDS_SHOWN]
-    ]
+    parts = []
+    for job_id in ids[:IDS_SHOWN]:
+        name = names.get(job_id) if names else None
+        parts.append(_quoted(job_id) + (f" ({_quoted(name)})" if name else ""))
     return ", ".join(parts) + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")

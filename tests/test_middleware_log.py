@@ -21,11 +21,11 @@ def all_lines(caplog):
 
 
 def test_what_was_brought_back_is_a_warning_and_what_was_failed_an_error(client, caplog):
-    put(client, active=["bad", "old"], jobs={"bad": {"stc": "1"}, "old": {}}, stalled={"bad", "old"})
+    put(client, active=["bad", "old"], jobs={"bad": {"stc": "1", "name": "resize"}, "old": {}}, stalled={"bad", "old"})
     checks, _ = recovery(client)
     checks.visit("q")
     assert lines(caplog, "WARNING") == ["1 stalled jobs of queue 'q' brought back: 'old'"]
-    assert lines(caplog, "ERROR") == ["1 jobs of queue 'q' stalled too often and failed: 'bad'"]
+    assert lines(caplog, "ERROR") == ["1 jobs of queue 'q' stalled too often and failed: 'bad' ('resize')"]
 
 
 def test_a_check_that_found_nothing_is_not_logged(client, caplog):

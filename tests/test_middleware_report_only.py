@@ -51,6 +51,20 @@ def test_reports_write_nothing_and_say_what_checks_would_do(client, caplog):
     assert dump(client) == before
 
 
+def test_a_report_is_logged_again_when_something_changed(client, caplog):
+    put(client, active=["a"], jobs={"a": {}}, stalled={"a"})
+    checks, recorder = recovery(client, report_only=True)
+    checks.visit("q")
+    checks.visit("q")
+    assert len(lines(caplog)) == 1
+    assert len(recorder.named("recovered")) == 2
+
+    put(client, active=["b"], jobs={"b": {}}, stalled={"b"})
+    checks.visit("q")
+    assert len(lines(caplog)) == 2
+    assert lines(caplog)[1].startswith("2 stalled jobs")
+
+
 def test_a_job_whose_lock_came_back_between_two_reports_begins_anew(client):
     put(client, active=["a"], jobs={"a": {}})
     checks, recorder = recovery(client, report_only=True)
