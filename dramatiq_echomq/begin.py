@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import redis
-
+from .clients import REDIS_ERRORS
 from .jobs import TakenJob
 from .keys import QueueKeys
 from .scripts import load
@@ -48,10 +47,10 @@ class BeginRecorder:
             with self._mutex:
                 try:
                     self._send(names, job.token)
-                except (redis.RedisError, OSError):
+                except REDIS_ERRORS:
                     self._close()
                     self._send(names, job.token)
-        except (redis.RedisError, OSError):
+        except REDIS_ERRORS:
             with self._mutex:
                 self._close()
 

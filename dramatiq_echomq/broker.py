@@ -193,7 +193,7 @@ class EchoMQBroker(LockingBroker):
         """Close the connections that the broker opened besides its client's."""
         self.begins.close()
         for client in (self._taking_client, self.locks.client):
-            if client is not self.client:
+            if hasattr(client, "connection_pool"):  # that of a cluster has no connections of its own
                 client.close()
 
     def get_queue_message_counts(self, queue_name: str) -> QueueCounts:

@@ -10,7 +10,7 @@ from typing import Any
 
 import redis
 
-from .clients import require_client, require_hash_tag
+from .clients import REDIS_ERRORS, require_client, require_hash_tag
 from .errors import require_prefix, require_whole_number
 from .keys import DEFAULT_PREFIX, QueueKeys, id_to_bytes, id_to_text
 from .scripts import load
@@ -219,7 +219,7 @@ class StalledChecker:
             offset, anchor = reply[8], reply[9]
         check = _joined(keys.queue_name, replies)
         if check.recovered or check.failed or check.marked or check.dropped:
-            with contextlib.suppress(redis.RedisError):  # it ends by itself, and what was done is to be told
+            with contextlib.suppress(*REDIS_ERRORS):  # it ends by itself, and what was done is to be told
                 self.client.unlink(keys.sweep_record(sweep_id))
         return check
 

@@ -8,12 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import redis
 from dramatiq import Consumer, MessageProxy
 from dramatiq.errors import ConnectionClosed
 from dramatiq.logging import get_logger
 
-from .clients import socket_timeout_of
+from .clients import REDIS_ERRORS, socket_timeout_of
 from .errors import EchoMQError
 from .holdings import Holdings
 from .job_queue import GONE, NOT_OWNED, JobQueue, Kept, Pickup, now_in_ms
@@ -30,7 +29,7 @@ from .locks import LockManager
 from .schedulers import SchedulerStopped
 
 #: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.
-CONSUMER_ERRORS = (redis.RedisError, EchoMQError, OSError)
+CONSUMER_ERRORS = (*REDIS_ERRORS, EchoMQError)
 
 #: How long to wait while only suspects are left, in seconds.
 SUSPECT_WAIT = 0.1

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import redis
 from dramatiq.logging import get_logger
 
+from .clients import REDIS_ERRORS
 from .errors import QueueRefused
 from .holdings import Holding, Holdings
 from .jobs import JobMessage
@@ -22,7 +22,7 @@ ROUNDS_PER_LOCK = 4
 SHORTEST_ROUND = 0.01
 
 #: The errors that a renewal may meet.
-RENEWAL_ERRORS = (redis.RedisError, OSError, QueueRefused)
+RENEWAL_ERRORS = (*REDIS_ERRORS, QueueRefused)
 
 
 class LockManager:
