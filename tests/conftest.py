@@ -10,9 +10,15 @@ from freezegun import freeze_time
 
 from dramatiq_echomq import EchoMQBroker
 
+from .at_once import AtOnce
 from .peer import Node, ready_node
 from .queues import NOW
 from .servers import Server
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "at_once: runs beside the others with this mark, in a thread, without fixtures")
+    config.pluginmanager.register(AtOnce())
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,19 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 
 import redis
 
 from .peer import PEERS
-from .servers import wait_until
+from .servers import Server, wait_until
+
+
+@contextlib.contextmanager
+def two_servers(*options: str, **parameters: object) -> Iterator[tuple[Server, redis.Redis, redis.Redis]]:
+    """A server to test with, a client of it with these parameters, and one of another server, for the notes."""
+    with Server(*options) as server, server.client(**parameters) as direct, Server() as other, other.client() as notes:
+        yield server, direct, notes
 
 
 class Fleet:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
-from .servers import wait_until
+from .servers import Server, wait_until
 
 PEERS = Path(__file__).parent / "peers"
+_installing = threading.Lock()
 
 
 class Peer:
@@ -102,19 +106,30 @@ def ready_node(url: str) -> Node:
     """Node.js with its packages, which are installed when they are not there. Where it cannot be had
     the test is skipped, or fails where it must be there.
     """
-    problem = None
-    if shutil.which("node") is None:
-        problem = "node is not installed"
-    elif not (PEERS / "node_modules" / "bullmq").exists():
-        installed = subprocess.run(
-            ["npm", "ci", "--no-audit", "--no-fund"], cwd=PEERS, capture_output=True, text=True, timeout=100
-        )
-        problem = installed.stderr if installed.returncode else None
+    with _installing:
+        problem = _problem_of_node()
     if problem and (os.environ.get("CI") == "true" or os.environ.get("ECHOMQ_REQUIRE_NODE") == "1"):
         pytest.fail(problem)
     if problem:
         pytest.skip(problem)
     return Node(url)
+
+
+def _problem_of_node() -> str | None:
+    if shutil.which("node") is None:
+        return "node is not installed"
+    if (PEERS / "node_modules" / "bullmq").exists():
+        return None
+    command = ["npm", "ci", "--no-audit", "--no-fund"]
+    installed = subprocess.run(command, cwd=PEERS, capture_output=True, text=True, timeout=100)
+    return installed.stderr if installed.returncode else None
+
+
+@contextlib.contextmanager
+def node_of_its_own() -> Iterator[tuple[Node, redis.Redis]]:
+    """BullMQ in Node.js, on a server that nobody else uses, and a client of that server."""
+    with Server() as server, server.client() as client, contextlib.closing(ready_node(server.url)) as node:
+        yield node, client
 
 
 def await_lock_end(client, queue: str, *job_ids: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -25,9 +27,16 @@ def server_binary() -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that was free, and that neither a client's connection nor another call of this gets."""
+    while True:
+        port = next(_ports)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+#: Below those that the system gives to connections.
+_ports = iter(random.sample(range(15_000, 31_000), 10_000))
 
 
 def wait_until(condition, timeout: float = 20.0, message: str = "the condition did not come true"):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
 import signal
 import subprocess
 import sys
-import time
+import tempfile
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -24,7 +26,7 @@ MARK = "ECHOMQ_TEST_DEMO"
 class Demo:
     """The command ``dramatiq-echomq demo`` in a process of its own."""
 
-    def __init__(self, directory) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.mark = uuid.uuid4().hex
         self.process = subprocess.Popen(
@@ -55,21 +57,24 @@ class Demo:
         return found
 
     def assert_nothing_is_left(self) -> None:
-        wait_until(lambda: not self.running(), timeout=3, message="processes of the demo are left")
+        wait_until(lambda: not self.running(), timeout=10, message="processes of the demo are left")
         assert list(self.directory.iterdir()) == []
 
 
-@pytest.fixture
-def demo(tmp_path):
-    demo = Demo(tmp_path)
-    yield demo
-    demo.process.kill()
-    demo.process.communicate()
-    for process in demo.running():
-        process.kill()
+@contextlib.contextmanager
+def running_demo() -> Iterator[Demo]:
+    with tempfile.TemporaryDirectory() as directory:
+        demo = Demo(Path(directory))
+        try:
+            yield demo
+        finally:
+            demo.process.kill()
+            demo.process.communicate()
+            for process in demo.running():
+                process.kill()
 
 
-def run_in_a_terminal(directory) -> tuple[int, str]:
+def run_in_a_terminal(directory: str) -> tuple[int, str]:
     """The exit code of the demo, and what a terminal showed of it."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -77,7 +82,7 @@ def run_in_a_terminal(directory) -> tuple[int, str]:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**os.environ, "TMPDIR": str(directory), "TERM": "xterm", "COLUMNS": "120"},
+        env={**os.environ, "TMPDIR": directory, "TERM": "xterm", "COLUMNS": "120"},
     )
     os.close(theirs)
     output = b""
@@ -90,20 +95,12 @@ def run_in_a_terminal(directory) -> tuple[int, str]:
     return process.wait(10), output.decode(errors="replace")
 
 
-@pytest.fixture(scope="module")
-def terminal(tmp_path_factory):
-    """A demo in a terminal, which runs while the one of the first test does."""
-    with ThreadPoolExecutor() as threads:
-        yield threads.submit(run_in_a_terminal, tmp_path_factory.mktemp("terminal"))
-
-
-def test_it_shows_recovered_and_failed_jobs_in_time(terminal, demo):
-    began = time.monotonic()
-    output, _ = demo.process.communicate(timeout=60)
-    took = time.monotonic() - began
-
-    assert demo.process.returncode == 0, output
-    assert took < 30
+@pytest.mark.at_once
+def test_it_shows_recovered_and_failed_jobs():
+    with running_demo() as demo:
+        output, _ = demo.process.communicate(timeout=60)
+        assert demo.process.returncode == 0, output
+        demo.assert_nothing_is_left()
     for state in ("active", "marked", "recovered", "completed"):
         assert re.search(rf"job \S+ +resize +{state}", output), state
     assert len(re.findall(r"poison +active", output)) == 2
@@ -113,20 +110,29 @@ def test_it_shows_recovered_and_failed_jobs_in_time(terminal, demo):
     assert int(summary["recovered"]) >= 2
     assert summary["completed"] == "11"
     assert summary["failed"] == "1"
-    demo.assert_nothing_is_left()
 
 
+@pytest.mark.at_once
+def test_it_shows_a_table_in_a_terminal():
+    with tempfile.TemporaryDirectory() as directory:
+        code, output = run_in_a_terminal(directory)
+    assert code == 0
+    assert "┃" in output
+    assert "recovered" in output
+    assert "failed" in output
+
+
+@pytest.mark.at_once
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moment", ["server", "active", "killed"])
-def test_a_signal_ends_it_and_cleans_up(demo, ending, moment):
-    demo.lines_until(moment)
-
-    demo.process.send_signal(ending)
-    output, _ = demo.process.communicate(timeout=10)
-
-    assert demo.process.returncode == 128 + ending
-    assert "Traceback" not in output
-    demo.assert_nothing_is_left()
+def test_a_signal_ends_it_and_cleans_up(ending, moment):
+    with running_demo() as demo:
+        demo.lines_until(moment)
+        demo.process.send_signal(ending)
+        output, _ = demo.process.communicate(timeout=20)
+        assert demo.process.returncode == 128 + ending
+        assert "Traceback" not in output
+        demo.assert_nothing_is_left()
 
 
 def test_it_says_what_to_install_when_the_extra_is_missing(monkeypatch, capsys):
@@ -136,12 +142,3 @@ def test_it_says_what_to_install_when_the_extra_is_missing(monkeypatch, capsys):
 
     assert cli.main(["demo"]) == 2
     assert 'pip install "dramatiq-echomq[demo]"' in capsys.readouterr().err
-
-
-def test_it_shows_a_table_in_a_terminal(terminal):
-    code, output = terminal.result(timeout=60)
-
-    assert code == 0
-    assert "┃" in output
-    assert "recovered" in output
-    assert "failed" in output
