@@ -25,6 +25,7 @@ from .jobs import (
     return_value_of,
     stack_trace_of,
 )
+from .keys import id_to_text
 from .locks import LockManager
 from .schedulers import SchedulerStopped
 
@@ -212,7 +213,7 @@ class JobConsumer(Consumer):
             if message.job.deferred_failure:
                 self.desk.stalled_out(message, self)
         for job, fault in undecodable:
-            self.logger.error("Job %r of queue %r is failed: %s", job.job_id, self.desk.queue_name, fault)
+            self.logger.error("Job %r of queue %r is failed: %s", id_to_text(job.job_id), self.desk.queue_name, fault)
             self._finish_job(job, now_in_ms(), "failed", str(fault), "", self.desk.keep_failed)
 
     def _advance_schedulers(self) -> None:
@@ -222,7 +223,8 @@ class JobConsumer(Consumer):
             try:
                 self.desk.queue.advance_scheduler(job)
             except SchedulerStopped as error:
-                self.logger.error("Job scheduler %r of queue %r stops: %s", job.scheduler, self.desk.queue_name, error)
+                scheduler = id_to_text(job.scheduler)
+                self.logger.error("Job scheduler %r of queue %r stops: %s", scheduler, self.desk.queue_name, error)
             self.desk.to_advance.popleft()
 
     def _wait(self, pickup: Pickup) -> None:
@@ -262,7 +264,7 @@ class JobConsumer(Consumer):
     def _warn_of_lost(self, job_id: bytes, what: str, state: str) -> None:
         self.logger.warning(
             "Job %r of queue %r %s: its lock is %s, so another worker runs or ran it.",
-            job_id,
+            id_to_text(job_id),
             self.desk.queue_name,
             what,
             state,

@@ -9,6 +9,7 @@ from dramatiq.middleware import SkipMessage
 from .begin import BeginRecorder
 from .holdings import Holdings
 from .jobs import JobMessage
+from .keys import id_to_text
 from .locks import LockManager
 
 
@@ -80,7 +81,7 @@ class LockingBroker(Broker):
         """A job that is lost is not run, and nobody is told that it ended."""
         message.fail()
         if signal == "process_message":
-            raise SkipMessage(f"job {message.job.job_id!r} is not this worker's any more")
+            raise SkipMessage(f"job {id_to_text(message.job.job_id)!r} is not this worker's any more")
 
     def _tell_of_lost(self, signal: str, message: JobMessage) -> None:
         """A job that was lost while it ran is neither retried nor has a
@@ -102,7 +103,7 @@ class LockingBroker(Broker):
         if message.failed_enqueue is not None and not message.failed:
             self.logger.error(
                 "Job %r is failed: a message that follows from it could not be enqueued. Retry it once Redis answers.",
-                message.job.job_id,
+                id_to_text(message.job.job_id),
             )
             message.fail()
             message.stuff_exception(exception or message.failed_enqueue)

@@ -12,7 +12,7 @@ from .clients import REDIS_ERRORS
 from .errors import QueueRefused
 from .holdings import Holding, Holdings
 from .jobs import JobMessage
-from .keys import QueueKeys
+from .keys import QueueKeys, id_to_text
 from .scripts import load
 
 #: How many rounds of renewals a lock lasts.
@@ -98,7 +98,8 @@ class LockManager:
         """Renew every lock once."""
         for holding in self.holdings.all():
             if holding.is_orphaned:
-                self.logger.warning("The thread of job %r died. Its lock ends.", holding.message.job.job_id)
+                job_id = id_to_text(holding.message.job.job_id)
+                self.logger.warning("The thread of job %r died. Its lock ends.", job_id)
                 self.holdings.forget(holding.message)
         groups = self.holdings.by_queue_and_duration()
         try:
@@ -172,7 +173,7 @@ class LockManager:
         if self.holdings.lose(holding):
             self.logger.warning(
                 "Lost the lock of job %r of queue %r: this process was blocked or cut off for too long. %s",
-                holding.message.job.job_id,
+                id_to_text(holding.message.job.job_id),
                 holding.message.queue_name,
                 "Its actor is interrupted." if holding.runner else "It is not run here.",
             )

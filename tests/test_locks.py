@@ -128,7 +128,7 @@ def test_a_renewal_changes_nothing_for_an_owner_whose_job_was(client, broker, he
     assert state(client) == before
     assert held.lock_lost
     [line] = lines(caplog, "WARNING")
-    assert line.startswith("Lost the lock of job b'a' of queue 'q'")
+    assert line.startswith("Lost the lock of job 'a' of queue 'q'")
 
 
 def test_a_job_that_its_own_process_took_again_is_lost_once(client, broker, held):
@@ -253,7 +253,7 @@ def test_a_job_whose_thread_died_is_renewed_no_more(client, broker, held, caplog
     broker.locks.renew()
 
     assert client.pttl("emq:q:a:lock") <= 20_000
-    assert lines(caplog, "WARNING") == ["The thread of job b'a' died. Its lock ends."]
+    assert lines(caplog, "WARNING") == ["The thread of job 'a' died. Its lock ends."]
     assert broker.holdings.count("q") == 0
 
 

@@ -127,7 +127,7 @@ def test_a_pattern_that_is_none_is_told_and_its_job_runs(client, broker, caplog,
     put_scheduler(client, {"pattern": pattern})
 
     assert take_one(broker) is not None
-    assert "Job scheduler b'daily' of queue 'q' stops" in caplog.text
+    assert "Job scheduler 'daily' of queue 'q' stops" in caplog.text
     assert state(client)["repeat"] == {"daily": NOW}
 
 
