@@ -8,7 +8,7 @@ ARGV  1 key prefix of the queue, with its last colon
 They are the next ones to be taken. Returns the ids that the worker did not hold any more;
 nothing is written for those. A call that is sent twice finds its jobs given back.
 
-Cost: for each job O(N) in `active` from its old end to the job, O(log N) in those prioritized.
+Cost: for each job O(N) in `active` from its new end to the job, O(log N) in those prioritized.
 --]]
 --- include values
 --- include queue
@@ -31,7 +31,7 @@ local function give_back(id)
   local priority = number(fields[1]) or 0
   redis.call("DEL", key .. ":lock")
   redis.call("SREM", queue.stalled, id)
-  redis.call("LREM", queue.active, -1, id)
+  redis.call("LREM", queue.active, 1, id) -- from its new end: jobs that were not begun are not old
   redis.call("HSET", key, "ats", digits(math.max(counter(fields[2]) - 1, 0)))
   redis.call("HDEL", key, "unbegun", "processedOn", "pb")
   if priority > 0 then

@@ -10,6 +10,7 @@ Cost: O(1), or O(N) in the ids when both lists hold some.
 --]]
 --- include values
 --- include queue
+local CHUNK = 1000 -- ids moved together; Lua unpacks no more than 8,000
 local prefix, event = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
 local pausing = event == "paused"
@@ -22,9 +23,10 @@ local function move_all(from, to)
     redis.call("RENAME", from, to)
     return
   end
-  for _ = 1, redis.call("LLEN", from) do
-    redis.call("LMOVE", from, to, "LEFT", "RIGHT")
+  for at = 0, redis.call("LLEN", from) - 1, CHUNK do
+    redis.call("RPUSH", to, unpack(redis.call("LRANGE", from, at, at + CHUNK - 1)))
   end
+  redis.call("UNLINK", from)
 end
 
 local fault = refusal(queue, types_of(queue))

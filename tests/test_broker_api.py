@@ -174,6 +174,16 @@ def test_resume_makes_one_list_of_both_and_wakes_a_worker(client, broker, wait, 
     assert state(client) == as_data(wait=merged, marker=WOKEN, events=[{"event": "resumed"}])
 
 
+def test_resume_makes_one_list_of_two_long_ones(client, broker):
+    """As many ids as Lua cannot hold in one call."""
+    wait, paused = ([f"{which}{number}" for number in range(9_500)] for which in "wp")
+    put(client, wait=wait, paused=paused, meta={"paused": "1"})
+
+    broker.resume("q")
+
+    assert state(client)["wait"] == wait + paused
+
+
 def test_resume_says_when_the_next_delayed_job_is_due(client, broker):
     put(client, delayed={"d": NOW * 4096 + 7}, meta={"paused": "1"})
 

@@ -12,15 +12,16 @@ from dramatiq_echomq.clients import client_with
 
 from .brokers import lines, working
 from .queues import put, state
-from .servers import Server, wait_until
+from .servers import Server, free_port, wait_until
 
 PREFIX = "{emq}"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server():
     """A cluster of one server that keeps its data."""
-    with Server("--cluster-enabled", "yes", "--appendonly", "yes", "--appendfsync", "always") as server:
+    cluster = ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
+    with Server(*cluster, "--appendonly", "yes", "--appendfsync", "always") as server:
         with server.client() as node:
             node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
             wait_until(lambda: is_up(node))
@@ -34,6 +35,7 @@ def is_up(node) -> bool:
 @pytest.fixture
 def client(server):
     with RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", server.port)], socket_timeout=0.3) as client:
+        client.flushall()
         yield client
 
 
