@@ -263,7 +263,7 @@ class JobConsumer(Consumer):
 
     def _warn_of_lost(self, job_id: bytes, what: str, state: str) -> None:
         self.logger.warning(
-            "Job %r of queue %r %s: its lock is %s, so another worker runs or ran it.",
+            "Job %r of queue %r %s: its lock is %s, so another worker runs or ran it, or a check failed it.",
             id_to_text(job_id),
             self.desk.queue_name,
             what,
