@@ -16,6 +16,7 @@ from dramatiq.brokers.redis import RedisBroker
 from dramatiq_echomq import EchoMQBroker, Settings
 
 from .test_security_acl import RIGHTS
+from .test_security_acl_broker import RIGHTS as BROKER_RIGHTS
 
 README = (Path(__file__).parent.parent / "README.rst").read_text("utf-8")
 
@@ -94,9 +95,10 @@ def test_the_table_of_settings_is_complete_and_right():
 
 
 def test_the_rights_are_those_that_the_tests_found(run):
-    (shown,) = (snippet for snippet in snippets("text") if "ACL SETUSER" in snippet)
+    shown, shown_for_the_broker = (snippet for snippet in snippets("text") if "ACL SETUSER" in snippet)
 
     assert sorted(re.findall(r"[~+]\S+", shown)) == sorted(RIGHTS.split())
+    assert sorted(re.findall(r"[~+]\S+", shown_for_the_broker)) == sorted(BROKER_RIGHTS.split())
 
 
 def test_old_messages_are_moved_with_their_delays(run, redis_url):
