@@ -64,6 +64,9 @@ class Settings:
       keep_completed(int): How many completed jobs a queue keeps.
       keep_failed(int): How many failed jobs a queue keeps; None for all.
       dead_message_ttl(int): The ms for which failed jobs are kept.
+
+    Raises:
+      SettingError: When one of these cannot be used.
     """
 
     prefix: str = _prefix("emq")
@@ -75,6 +78,12 @@ class Settings:
     keep_completed: int = _whole_number(1_000, minimum=0)
     keep_failed: int | None = _whole_number(None, minimum=0)
     dead_message_ttl: int = _whole_number(7 * 86_400_000, minimum=1_000)
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is not None or field.default is not None:
+                field.metadata["check"](field.name, value, "keyword argument")
 
     @classmethod
     def load(cls, **keywords: Any) -> Settings:
@@ -94,7 +103,7 @@ class Settings:
         for name, field in fields.items():
             variable = ENVIRONMENT_PREFIX + name.upper()
             if keywords.get(name) is not None:
-                values[name] = field["check"](name, keywords[name], "keyword argument")
+                values[name] = keywords[name]
             elif variable in os.environ:
                 value = field["parse"](os.environ[variable])
                 values[name] = field["check"](name, value, f"environment variable {variable}")

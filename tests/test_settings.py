@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -98,6 +99,17 @@ def test_a_bad_keyword_is_named_with_its_value_and_what_is_allowed(name, value, 
     line = complaint(**{name: value})
     assert line.startswith(f"{name} (keyword argument) is {value!r}, but it must be ")
     assert allowed in line
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*((name, bad) for name in WHOLE_NUMBERS for bad in (None, -1, "1", True)), ("keep_failed", -1), ("prefix", "")],
+)
+def test_no_settings_can_be_made_with_a_bad_value(name, value):
+    with pytest.raises(SettingError, match=f"^{name} .keyword argument. is {value!r}, but it must be "):
+        Settings(**{name: value})
+    with pytest.raises(SettingError):
+        dataclasses.replace(Settings(keep_failed=None), **{name: value})
 
 
 def test_queues_are_named_without_the_prefix():
