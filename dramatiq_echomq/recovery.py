@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import redis
@@ -12,13 +12,9 @@ from .checker import ActiveJob, StalledCheck, StalledChecker
 from .clients import REDIS_ERRORS
 from .errors import QueueRefused
 from .settings import Settings
+from .shown import ids_shown, on_one_line
 from .signals import send_signal
 from .sweeper import Sweeper
-
-#: How many ids, how much of each, and how much of a text from Redis a log line shows.
-IDS_SHOWN = 10
-ID_LENGTH_SHOWN = 64
-TEXT_LENGTH_SHOWN = 400
 
 #: How many odd jobs are remembered, so that each is told once.
 ODDITIES_REMEMBERED = 10_000
@@ -175,7 +171,7 @@ class Recovery:
                 check.recovered,
                 name,
                 would,
-                _shown(check.recovered_ids),
+                ids_shown(check.recovered_ids),
             )
         if check.failed_ids:
             self.logger.error(
@@ -183,14 +179,14 @@ class Recovery:
                 check.failed,
                 name,
                 would,
-                _shown(check.failed_ids, {job.job_id: job.name for job in check.failed_jobs}),
+                ids_shown(check.failed_ids, {job.job_id: job.name for job in check.failed_jobs}),
             )
         if len(self._told) > ODDITIES_REMEMBERED:
             self._told.clear()
         for job_id, oddity in check.oddities:
             if (name, job_id, oddity) not in self._told:
                 self._told.add((name, job_id, oddity))
-                self.logger.warning("Job %s of queue %r: %s", _shown([job_id]), name, _on_one_line(oddity))
+                self.logger.warning("Job %s of queue %r: %s", ids_shown([job_id]), name, on_one_line(oddity))
 
     def _trouble_began(self, where: str, error: Exception, *, exc_info: bool = False) -> None:
         if where not in self._troubled:
@@ -199,7 +195,7 @@ class Recovery:
                 "Stalled jobs of %s are not recovered for now: %s: %s (tried again every %g s)",
                 where,
                 type(error).__name__,
-                _on_one_line(str(error)),
+                on_one_line(str(error)),
                 self.settings.stalled_interval / 1000,
                 exc_info=exc_info,
             )
@@ -212,27 +208,5 @@ class Recovery:
                 self.warn_of_eviction()
 
 
-def _quoted(text: str) -> str:
-    return repr(text[:ID_LENGTH_SHOWN]) + ("…" if len(text) > ID_LENGTH_SHOWN else "")
-
-
 def _verdict(job: ActiveJob, suspected: set[str]) -> str:
     return job.verdict_once_marked if job.verdict == "mark" and job.job_id in suspected else job.verdict
-
-
-def _on_one_line(text: str) -> str:
-    """A text for a log line, whatever is in it."""
-    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:TEXT_LENGTH_SHOWN])
-    return shown + ("…" if len(text) > TEXT_LENGTH_SHOWN else "")
-
-
-def _shown(job_ids: Iterable[str], names: Mapping[str, str] | None = None) -> str:
-    """Ids for a log line, with the names of the jobs where they are known: a
-    few, none of them long, on one line whatever is in them.
-    """
-    ids = list(job_ids)
-    parts = []
-    for job_id in ids[:IDS_SHOWN]:
-        name = names.get(job_id) if names else None
-        parts.append(_quoted(job_id) + (f" ({_quoted(name)})" if name else ""))
-    return ", ".join(parts) + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")

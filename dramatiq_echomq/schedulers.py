@@ -4,6 +4,7 @@ from datetime import datetime, timezone
 from zoneinfo import ZoneInfo
 
 from .errors import EchoMQError
+from .shown import on_one_line
 
 
 class SchedulerStopped(EchoMQError):
@@ -33,5 +34,5 @@ def next_run(pattern: str, time_zone: str | None, after: int) -> int:
         begin = datetime.fromtimestamp(after / 1000, zone)
         due = croniter(pattern, begin, second_at_beginning=True).get_next(datetime)
     except Exception as error:
-        raise SchedulerStopped(f"pattern {pattern!r} in time zone {time_zone!r}: {error}") from None
+        raise SchedulerStopped(f"pattern {pattern!r} in time zone {time_zone!r}: {on_one_line(str(error))}") from None
     return int(due.timestamp() * 1000)

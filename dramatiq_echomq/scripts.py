@@ -11,6 +11,7 @@ import redis
 
 from .clients import drop_idle_connections
 from .errors import QueueRefused
+from .shown import on_one_line
 
 #: What the scripts put before the errors that they return themselves.
 REFUSAL = "ECHOMQ "
@@ -67,7 +68,7 @@ class Script:
                 return self._execute(client, "EVAL", self.text, keys, args)
         except redis.ResponseError as error:
             if str(error).startswith(REFUSAL):
-                raise QueueRefused(str(error).removeprefix(REFUSAL)) from None
+                raise QueueRefused(on_one_line(str(error).removeprefix(REFUSAL))) from None
             if isinstance(error, redis.exceptions.ReadOnlyError) or "READONLY" in str(error):
                 drop_idle_connections(client)
             raise

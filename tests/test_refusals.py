@@ -71,6 +71,17 @@ def test_a_queue_of_echomq_2_is_refused_and_nothing_is_written(client, version, 
     assert dump(client) == before
 
 
+@pytest.mark.parametrize("version", ["echomq:2\x1b[31m", "echomq:2" + 10_000 * "!"], ids=["escape", "long"])
+def test_a_refusal_fits_a_log_line_whatever_the_version_says(client, version):
+    put(client, meta={"version": version})
+
+    with pytest.raises(QueueRefused) as refused:
+        StalledChecker(client).check("q")
+
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 500
+
+
 @pytest.mark.parametrize("version", ["echomq:1", "bullmq:5.76.0", "bullmq-pro:7", "2", ""])
 def test_other_versions_are_welcome(client, version):
     put_marked(client)

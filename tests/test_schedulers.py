@@ -12,6 +12,7 @@ from dramatiq.errors import ConnectionClosed
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.schedulers import SchedulerStopped, next_run
 
+from .brokers import lines
 from .queues import NOW, put, state
 
 
@@ -129,6 +130,16 @@ def test_a_pattern_that_is_none_is_told_and_its_job_runs(client, broker, caplog,
     assert take_one(broker) is not None
     assert "Job scheduler 'daily' of queue 'q' stops" in caplog.text
     assert state(client)["repeat"] == {"daily": NOW}
+
+
+@pytest.mark.parametrize("plan", [{"pattern": "* * *\n\x1b[31m"}, {"pattern": "* * * * *", "tz": "UTC\nERROR forged"}])
+def test_no_pattern_or_time_zone_breaks_the_log_line(client, broker, caplog, plan):
+    put_scheduler(client, plan)
+
+    assert take_one(broker) is not None
+
+    [line] = lines(caplog, "ERROR")
+    assert line.isprintable()
 
 
 def test_without_the_package_for_patterns_the_error_says_what_to_install(monkeypatch):

@@ -1,0 +1,32 @@
+"""What log lines and errors show of texts that anybody may have written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+#: How many ids, how much of each, and how much of a text from Redis a log line shows.
+IDS_SHOWN = 10
+ID_LENGTH_SHOWN = 64
+TEXT_LENGTH_SHOWN = 400
+
+
+def on_one_line(text: str) -> str:
+    """A text for a log line, whatever is in it."""
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:TEXT_LENGTH_SHOWN])
+    return shown + ("…" if len(text) > TEXT_LENGTH_SHOWN else "")
+
+
+def ids_shown(job_ids: Iterable[str], names: Mapping[str, str] | None = None) -> str:
+    """Ids for a log line, with the names of the jobs where they are known: a
+    few, none of them long, on one line whatever is in them.
+    """
+    ids = list(job_ids)
+    parts = []
+    for job_id in ids[:IDS_SHOWN]:
+        name = names.get(job_id) if names else None
+        parts.append(_quoted(job_id) + (f" ({_quoted(name)})" if name else ""))
+    return ", ".join(parts) + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")
+
+
+def _quoted(text: str) -> str:
+    return repr(text[:ID_LENGTH_SHOWN]) + ("…" if len(text) > ID_LENGTH_SHOWN else "")
