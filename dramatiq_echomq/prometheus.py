@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 from dramatiq import Broker
@@ -22,7 +23,14 @@ class StalledMetrics(StalledSignals):
       left of a lock at the last renewal.  It nears zero before jobs are lost.
 
     The first three carry the label ``queue_name``.
+
+    Raises:
+      ImportError: When the package ``prometheus-client`` is missing.
     """
+
+    def __init__(self) -> None:
+        if find_spec("prometheus_client") is None:
+            raise ImportError('StalledMetrics needs a package: pip install "dramatiq-echomq[prometheus]"')
 
     def after_process_boot(self, broker: Broker) -> None:
         # Dramatiq's middleware sets the same, perhaps later than the first import of the client.

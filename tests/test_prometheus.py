@@ -3,6 +3,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+from dramatiq_echomq import prometheus
+
 PROGRAM = """
 from dramatiq.brokers.stub import StubBroker
 from dramatiq_echomq.prometheus import StalledMetrics
@@ -58,3 +62,10 @@ def test_dramatiqs_own_server_exports_them(tmp_path):
 
     assert set(EXPECTED) <= set(lines)
     assert "dramatiq_echomq_lock_smallest_ttl_milliseconds 21000.0" in lines
+
+
+def test_it_says_what_to_install_when_the_package_is_missing(monkeypatch):
+    monkeypatch.setattr(prometheus, "find_spec", lambda name: None)
+
+    with pytest.raises(ImportError, match=r'pip install "dramatiq-echomq\[prometheus\]"'):
+        prometheus.StalledMetrics()
