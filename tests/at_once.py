@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 #: More than there are cores in most places: these tests wait more than they compute.
-BESIDE_EACH_OTHER = 4
+BESIDE_EACH_OTHER = 6
 
 
 class AtOnce:
@@ -23,7 +23,7 @@ class AtOnce:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=is_at_once)
+        items.sort(key=order)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
@@ -37,6 +37,12 @@ class AtOnce:
 
     def pytest_sessionfinish(self) -> None:
         self._threads.shutdown(cancel_futures=True)
+
+
+def order(item: pytest.Item) -> int:
+    """Those that run at once come last, and of them the long ones first."""
+    mark = item.get_closest_marker("at_once")
+    return 0 if mark is None else 1 if mark.kwargs.get("long") else 2
 
 
 def is_at_once(item: pytest.Item) -> bool:

@@ -37,7 +37,7 @@ class Recorder(StalledSignals):
 @contextmanager
 def working(broker: Broker, **parameters) -> Iterator[Worker]:
     """A real worker of a broker."""
-    worker = Worker(broker, **{"worker_timeout": 50, "worker_threads": 1, **parameters})
+    worker = Worker(broker, **{"worker_timeout": 20, "worker_threads": 1, **parameters})
     worker.start()
     try:
         yield worker

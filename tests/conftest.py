@@ -17,7 +17,7 @@ from .servers import Server
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "at_once: runs beside the others with this mark, in a thread, without fixtures")
+    config.addinivalue_line("markers", "at_once(long=False): runs beside others with this mark, without fixtures")
     config.pluginmanager.register(AtOnce())
 
 
@@ -50,7 +50,8 @@ def broker(client: redis.Redis) -> Iterator[EchoMQBroker]:
 
 @pytest.fixture
 def full_broker(client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[EchoMQBroker]:
-    """A broker with Dramatiq's own middleware, on an empty database.  It is the global one."""
+    """A broker with Dramatiq's own middleware, on an empty database.  It is the global one, and joins fast."""
+    monkeypatch.setitem(EchoMQBroker.join.__kwdefaults__, "interval", 10)
     broker = EchoMQBroker(client=client)
     monkeypatch.setattr("dramatiq.broker.global_broker", broker)
     yield broker

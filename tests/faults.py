@@ -80,8 +80,8 @@ def running(broker: EchoMQBroker, *, threads: int = 2) -> Iterator[Worker]:
 
 def quicken(monkeypatch) -> None:
     """Let Dramatiq try again soon after an error."""
-    monkeypatch.setattr("dramatiq.worker.CONSUMER_RESTART_DELAY_SECS", 0.05)
-    monkeypatch.setattr("dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS", 0.05)
+    monkeypatch.setattr("dramatiq.worker.CONSUMER_RESTART_DELAY_SECS", 0.01)
+    monkeypatch.setattr("dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS", 0.01)
 
 
 def settled(broker: EchoMQBroker, completed: int, failed: int = 0) -> Callable[[], bool]:

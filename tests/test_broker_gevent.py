@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 from .queues import state
+from .servers import Server
 
 pytest.importorskip("gevent")
 
@@ -80,13 +81,14 @@ WORKER = """
 """
 
 
-def test_a_gevent_worker_runs_renews_retries_and_is_interrupted(client, redis_url):
-    worker = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(WORKER), redis_url], capture_output=True, text=True, timeout=60
-    )
+@pytest.mark.at_once
+def test_a_gevent_worker_runs_renews_retries_and_is_interrupted():
+    with Server() as server, server.client() as client:
+        command = [sys.executable, "-c", textwrap.dedent(WORKER), server.url]
+        worker = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        found = state(client)
 
     assert worker.returncode == 0, worker.stderr
     assert worker.stdout.splitlines() == ["True slow", "lost 1", "stopped True"], worker.stderr
-    found = state(client)
     assert len(found["completed"]) == 52
     assert not {"wait", "active", "failed", "delayed"} & found.keys()

@@ -95,7 +95,7 @@ def run_in_a_terminal(directory: str) -> tuple[int, str]:
     return process.wait(10), output.decode(errors="replace")
 
 
-@pytest.mark.at_once
+@pytest.mark.at_once(long=True)
 def test_it_shows_recovered_and_failed_jobs():
     with running_demo() as demo:
         output, _ = demo.process.communicate(timeout=60)
@@ -112,7 +112,7 @@ def test_it_shows_recovered_and_failed_jobs():
     assert summary["failed"] == "1"
 
 
-@pytest.mark.at_once
+@pytest.mark.at_once(long=True)
 def test_it_shows_a_table_in_a_terminal():
     with tempfile.TemporaryDirectory() as directory:
         code, output = run_in_a_terminal(directory)

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from .queues import put, state
+from .servers import Server
 
 pytest.importorskip("gevent")
 
@@ -58,11 +59,12 @@ WORKER = """
 """
 
 
-def test_under_gevent_jobs_are_recovered_and_no_other_greenlet_is_held_up(client, redis_url):
-    put(client, active=["a"], jobs={"a": {}})
-    worker = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(WORKER), redis_url], capture_output=True, text=True, timeout=60
-    )
-    assert worker.returncode == 0, worker.stderr
-    assert worker.stdout == "recovered q a\nturns of others True\n"
-    assert state(client)["wait"] == ["a"]
+@pytest.mark.at_once
+def test_under_gevent_jobs_are_recovered_and_no_other_greenlet_is_held_up():
+    with Server() as server, server.client() as client:
+        put(client, active=["a"], jobs={"a": {}})
+        command = [sys.executable, "-c", textwrap.dedent(WORKER), server.url]
+        worker = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert worker.returncode == 0, worker.stderr
+        assert worker.stdout == "recovered q a\nturns of others True\n"
+        assert state(client)["wait"] == ["a"]

@@ -8,7 +8,7 @@ import pytest
 
 from dramatiq_echomq import StalledChecker
 
-from .peer import await_lock_end
+from .peer import await_lock_end, node_of_its_own
 from .servers import wait_until
 
 #: The parents by name, with the flag of the child that stalls out.
@@ -24,9 +24,21 @@ FLAGS = {
 OF_TWO = ("lax", "patient")
 
 
-@pytest.fixture
-def parents(node, client):
+@pytest.fixture(scope="module")
+def own():
+    with node_of_its_own() as own:
+        yield own
+
+
+@pytest.fixture(scope="module")
+def node(own):
+    return own[0]
+
+
+@pytest.fixture(scope="module")
+def parents(own):
     """The ids of parents by name, after a child of each has stalled out."""
+    node, client = own
     ids = {}
     for name, flag in FLAGS.items():
         ids[name] = node.run(
@@ -50,6 +62,15 @@ def parent_state(node, job_id: str) -> str:
     return node.run(f'return queue("parents").getJobState("{job_id}")')
 
 
+def test_a_parent_can_read_why_the_children_failed_that_it_did_not_wait_for(node, parents):
+    def failures(name):
+        return node.run(f'return (await queue("parents").getJob("{parents[name]}")).getFailedChildrenValues()')
+
+    for name in ("lax", "ignoring", "patient"):
+        assert list(failures(name).values()) == ["job stalled more than allowable limit"]
+    assert failures("removing") == {}
+
+
 def test_each_parent_learns_of_the_failure_as_its_flag_says(node, parents):
     with node.worker("parents", "finish") as worker:
         worker.wait_for("took", parents["lax"])  # BullMQ completes it only once it has removed its other child
@@ -62,12 +83,3 @@ def test_each_parent_learns_of_the_failure_as_its_flag_says(node, parents):
 
     strict = node.run(f'return queue("parents").getJob("{parents["strict"]}")')
     assert strict["failedReason"].startswith("child emq:children:")
-
-
-def test_a_parent_can_read_why_the_children_failed_that_it_did_not_wait_for(node, parents):
-    def failures(name):
-        return node.run(f'return (await queue("parents").getJob("{parents[name]}")).getFailedChildrenValues()')
-
-    for name in ("lax", "ignoring", "patient"):
-        assert list(failures(name).values()) == ["job stalled more than allowable limit"]
-    assert failures("removing") == {}
