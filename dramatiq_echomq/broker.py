@@ -9,17 +9,17 @@ from uuid import uuid4
 import redis
 from dramatiq import Actor, Consumer, Message, Middleware
 from dramatiq.common import current_millis, q_name
-from dramatiq.errors import QueueJoinTimeout
+from dramatiq.errors import ConnectionClosed, QueueJoinTimeout
 
 from .begin import BeginRecorder
 from .checker import FailedJob
 from .clients import client_from, client_with, require_client, require_hash_tag
-from .consumer import Desk, JobConsumer
+from .consumer import CONSUMER_ERRORS, Desk, JobConsumer
 from .errors import JobStalled
 from .holdings import Holdings
 from .job_queue import JobQueue, Kept, QueueCounts
 from .jobs import JOB_ID_OPTION, JobMessage
-from .keys import QueueKeys
+from .keys import QueueKeys, id_to_text
 from .lifecycle import LockingBroker
 from .locks import ROUNDS_PER_LOCK, LockManager
 from .policies import POLICY_OPTIONS, policies_of, policy_for, validate_policy
@@ -225,7 +225,7 @@ class EchoMQBroker(LockingBroker):
                 if message is not None:
                     fail_stalled(self, message, JobStalled(failed.reason, failed.stalls, failed.worker))
             except Exception:
-                self.logger.warning("The failure of stalled job %r could not be told.", failed.job_id, exc_info=True)
+                self._warn_of_untold(failed.job_id)
 
     def _add_job(self, message: Message[Any], job_id: str, due: int) -> None:
         actor = self.actors.get(message.actor_name)
@@ -276,7 +276,15 @@ class EchoMQBroker(LockingBroker):
         job = message.job
         reason = job.deferred_failure.decode("utf-8", "replace")
         worker = job.previous_worker.decode("utf-8", "replace")
-        fail_stalled(self, message, JobStalled(reason, job.stalls, worker), consumer.nack)
+        try:
+            fail_stalled(self, message, JobStalled(reason, job.stalls, worker), consumer.nack)
+        except (ConnectionClosed, *CONSUMER_ERRORS):
+            raise
+        except Exception:
+            self._warn_of_untold(id_to_text(job.job_id))
+
+    def _warn_of_untold(self, job_id: str) -> None:
+        self.logger.warning("The failure of stalled job %r could not be told.", job_id, exc_info=True)
 
     def _keys_of(self, queue_name: str) -> QueueKeys:
         return QueueKeys(queue_name, self.settings.prefix)

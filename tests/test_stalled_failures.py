@@ -238,6 +238,20 @@ def test_a_deferred_failure_of_a_message_is_told_of_when_it_is_taken(client, ful
     assert list(state(client, "default")["failed"]) == [id_of(sent)]
 
 
+@pytest.mark.parametrize("target", ["nobody", {"odd": 1}], ids=["unknown", "odd"])
+def test_a_deferred_failure_that_cannot_be_told_disturbs_no_consumer(client, full_broker, caplog, target):
+    dramatiq.actor(lambda: None, actor_name="work", broker=full_broker)
+    sent = full_broker.enqueue(dramatiq.Message("default", "work", (), {}, {"on_failure": target}))
+    client.hset(f"emq:default:{id_of(sent)}", mapping={"defa": LIMIT})
+
+    with working(full_broker, queues={"default"}):
+        full_broker.join("default", timeout=10_000)
+
+    assert list(state(client, "default")["failed"]) == [id_of(sent)]
+    assert f"The failure of stalled job '{id_of(sent)}' could not be told" in caplog.text
+    assert not [record for record in caplog.records if record.levelname == "CRITICAL"]
+
+
 def test_a_worker_with_the_checker_tells_of_it_all(client, full_broker, nacks, told, caplog):
     backend = StubBackend()
     full_broker.add_middleware(Results(backend=backend))
