@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -18,7 +17,7 @@ from .consumer import CONSUMER_ERRORS, Desk, JobConsumer
 from .errors import JobStalled
 from .holdings import Holdings
 from .job_queue import JobQueue, Kept, QueueCounts
-from .jobs import JOB_ID_OPTION, JobMessage
+from .jobs import JOB_ID_OPTION, JobMessage, due_of, without_eta
 from .keys import QueueKeys, id_to_text
 from .lifecycle import LockingBroker
 from .locks import ROUNDS_PER_LOCK, LockManager
@@ -134,7 +133,7 @@ class EchoMQBroker(LockingBroker):
           Message: A copy that knows the id of its job.
         """
         queue_name, job_id = q_name(message.queue_name), str(uuid4())
-        due = _due(message, delay)
+        due = due_of(message, delay)
         options = {JOB_ID_OPTION: job_id, **({"eta": due} if due else {})}
         message = message.copy(queue_name=queue_name, options=options)
         self.emit_before("enqueue", message, delay)
@@ -236,7 +235,7 @@ class EchoMQBroker(LockingBroker):
         self._desk(message.queue_name).queue.add(
             job_id,
             name=message.actor_name,
-            data=_without_eta(message).encode(),
+            data=without_eta(message).encode(),
             opts=opts,
             due=due,
             priority=opts.get("priority", 0),
@@ -291,23 +290,3 @@ class EchoMQBroker(LockingBroker):
 
     def _renewal_timeout(self) -> float:
         return min(self.settings.lock_duration / 1000 / ROUNDS_PER_LOCK, LONGEST_RENEWAL)
-
-
-def _without_eta(message: Message[Any]) -> Message[Any]:
-    """What is stored: a message that is delivered is due."""
-    if "eta" not in message.options:
-        return message
-    options = {name: value for name, value in message.options.items() if name != "eta"}
-    return dataclasses.replace(message, options=options)
-
-
-def _due(message: Message[Any], delay: int | None) -> int:
-    """When a message is due in ms, or 0 for now.  An ``eta`` that a user put
-    into the options by hand counts as a delay.
-    """
-    if delay is not None:
-        return current_millis() + int(delay) if delay > 0 else 0
-    eta = message.options.get("eta")
-    if isinstance(eta, int | float) and not isinstance(eta, bool) and eta > current_millis():
-        return int(eta)
-    return 0

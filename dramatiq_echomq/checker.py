@@ -227,7 +227,6 @@ class StalledChecker:
         self, keys: QueueKeys, interval: int | str, sweep_id: str, step: int, offset: int, anchor: bytes, mode: str
     ) -> Any:
         move_stalled_jobs_to_wait = load("moveStalledJobsToWait-8.lua")
-        now = int(time.time() * 1000)
         return move_stalled_jobs_to_wait(
             self.client,
             [
@@ -243,7 +242,7 @@ class StalledChecker:
             [
                 keys.base,
                 self.max_stalled_count,
-                now,
+                int(time.time() * 1000),
                 interval,
                 sweep_id,
                 self.batch_size,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dramatiq import Message, MessageProxy
+from dramatiq.common import current_millis
 from dramatiq.errors import ActorNotFound, DecodeError
 
 from .errors import EchoMQError, JobStalled
@@ -162,6 +163,26 @@ def _foreign_arguments(job: TakenJob) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if isinstance(args, list) and isinstance(kwargs, dict):
             return tuple(args), kwargs
     return (value,), {}
+
+
+def without_eta(message: Message[Any]) -> Message[Any]:
+    """What is stored: a message that is delivered is due."""
+    if "eta" not in message.options:
+        return message
+    options = {name: value for name, value in message.options.items() if name != "eta"}
+    return dataclasses.replace(message, options=options)
+
+
+def due_of(message: Message[Any], delay: int | None) -> int:
+    """When a message is due in ms, or 0 for now.  An ``eta`` that a user put
+    into the options by hand counts as a delay.
+    """
+    if delay is not None:
+        return current_millis() + int(delay) if delay > 0 else 0
+    eta = message.options.get("eta")
+    if isinstance(eta, int | float) and not isinstance(eta, bool) and eta > current_millis():
+        return int(eta)
+    return 0
 
 
 def return_value_of(result: Any) -> str:
