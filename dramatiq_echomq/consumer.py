@@ -123,16 +123,19 @@ class JobConsumer(Consumer):
         behind them, so that all of them keep their order.  When that fails
         they are kept like prefetched ones, for the next try.
         """
-        returned = [*_own(messages), *self.desk.prefetched]
-        returned = sorted((m for m in returned if not m.lock_lost), key=lambda message: message.sequence)
+        self.desk.prefetched.extend(_own(messages))
+        returned: list[JobMessage] = []
         try:
+            if self.desk.is_draining():  # and will take no more
+                self._receive_unanswered()
+            returned = _in_order(self.desk.prefetched)
             for message in returned:
                 self.desk.holdings.finishing(message)
             lost_ids = self.desk.queue.give_back(returned)
         except CONSUMER_ERRORS as error:
             for message in returned:
                 self.desk.holdings.doubt(message)
-            self.desk.prefetched = deque(returned)
+            self.desk.prefetched = deque(_in_order(self.desk.prefetched))
             raise ConnectionClosed(error) from None
         self.desk.prefetched.clear()
         for message in returned:
@@ -216,6 +219,11 @@ class JobConsumer(Consumer):
             self.logger.error("Job %r of queue %r is failed: %s", id_to_text(job.job_id), self.desk.queue_name, fault)
             self._finish_job(job, now_in_ms(), "failed", str(fault), "", self.desk.keep_failed)
 
+    def _receive_unanswered(self) -> None:
+        taken_at = time.monotonic()
+        pickup = self.desk.queue.take_unanswered(worker=self.worker_name, lock_duration=self.desk.lock_duration)
+        self._receive(pickup.jobs, taken_at)
+
     def _advance_schedulers(self) -> None:
         """Add the next job of each scheduler that a job was taken of."""
         while self.desk.to_advance:
@@ -269,6 +277,10 @@ class JobConsumer(Consumer):
             what,
             state,
         )
+
+
+def _in_order(messages: Iterable[JobMessage]) -> list[JobMessage]:
+    return sorted((message for message in messages if not message.lock_lost), key=lambda message: message.sequence)
 
 
 def _own(messages: Iterable[MessageProxy]) -> list[JobMessage]:

@@ -123,6 +123,12 @@ class JobQueue:
         except (redis.ConnectionError, redis.TimeoutError):
             return self._take(*args)
 
+    def take_unanswered(self, *, worker: str, lock_duration: int) -> Pickup:
+        """Only the jobs of the last call of take() whose reply was lost."""
+        if not self._unanswered:
+            return Pickup([], 0, 0)
+        return self._take(0, worker, lock_duration, 0, "{}", 0)
+
     def _take(
         self, count: int, worker: str, lock_duration: int, suspects: int, policies: str, idle_threads: int
     ) -> Pickup:

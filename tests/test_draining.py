@@ -5,10 +5,15 @@ from __future__ import annotations
 import threading
 
 import dramatiq
+import pytest
+import redis
 from dramatiq import Worker
+from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import EchoMQBroker
 
+from .faults import Faults
+from .jobs import add, id_of
 from .queues import state
 from .servers import wait_until
 
@@ -42,3 +47,20 @@ def test_a_worker_that_drains_takes_nothing_and_gives_back_what_it_had_prefetche
     assert state(client)["wait"] == [late, held[1], held[0]]
     assert "active" not in state(client)
     broker.close()
+
+
+def test_a_worker_that_drains_gives_back_what_a_lost_reply_had_given_to_it(client, broker, monkeypatch):
+    ids = [id_of(add(broker, number)) for number in range(4)]
+    faults = Faults(monkeypatch)
+    consumer = broker.consume("q", prefetch=4, timeout=1)
+    faults.plan("takeJobs-1.lua", *[redis.TimeoutError("lost")] * 2, has_run=True)
+    with pytest.raises(ConnectionClosed):
+        next(consumer)
+    assert client.llen("emq:q:active") == 4
+
+    broker.emit_before("worker_shutdown", None)
+    consumer.close()
+
+    assert state(client)["wait"] == ids[::-1]
+    assert "active" not in state(client)
+    assert state(client)["locks"] == set()
