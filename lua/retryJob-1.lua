@@ -1,5 +1,5 @@
 --[[
-Gives a failed job another life: back to the line, with no stalls and no failure on record.
+Gives a failed job another life: back to the line, with no stalls, attempts or failure on record.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id
@@ -21,7 +21,7 @@ end
 if redis.call("EXISTS", key) == 0 or redis.call("ZREM", queue.failed, id) == 0 then
   return 0
 end
-redis.call("HDEL", key, "stc", "defa", "failedReason", "stacktrace", "finishedOn", "processedOn", "returnvalue")
+redis.call("HDEL", key, "stc", "atm", "defa", "failedReason", "stacktrace", "finishedOn", "processedOn", "returnvalue")
 trim_events(queue)
 make_available(queue, id, number(redis.call("HGET", key, "priority")) or 0, "LPUSH")
 wake(queue)

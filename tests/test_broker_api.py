@@ -12,7 +12,7 @@ from dramatiq.errors import QueueJoinTimeout
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from dramatiq_echomq import EchoMQBroker, QueueCounts, QueueRefused, SettingError
+from dramatiq_echomq import EchoMQBroker, QueueCounts, QueueRefused, SettingError, StalledChecker
 
 from .jobs import META, WOKEN, add, id_of, take
 from .queues import NOW, as_data, dump, event, put, state
@@ -213,7 +213,7 @@ FAILED = {
     "stacktrace": "[]",
     "finishedOn": "5",
 }
-RETRIED = {**JOB, "atm": "2", "ats": "3"}
+RETRIED = {**JOB, "ats": "3"}
 
 
 @pytest.mark.parametrize("job_id", ["f", b"f"])
@@ -236,6 +236,18 @@ def test_retry_gives_a_failed_job_another_life(client, broker, job, queue, expec
     assert state(client) == as_data(
         failed={"g": 6}, jobs={"f": {**RETRIED, **job}}, events=[event("waiting", "f", prev="failed")], **expected
     )
+
+
+def test_a_retried_job_that_had_no_attempts_left_survives_its_first_stall(client, broker):
+    put(client, failed={"f": 5}, jobs={"f": {**FAILED, "opts": '{"attempts": 2}'}})
+    broker.retry("q", "f")
+    take(broker)
+    client.hdel("emq:q:f", "unbegun")
+    client.delete("emq:q:f:lock")
+
+    checker = StalledChecker(client)
+
+    assert (checker.check("q").marked, checker.check("q").recovered_ids) == (1, ("f",))
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,16 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
+import threading
 
+import dramatiq
 import pytest
 import redis
 from dramatiq.brokers.stub import StubBroker
 
-from dramatiq_echomq import StalledChecker, StalledCheckerMiddleware
+from dramatiq_echomq import EchoMQBroker, StalledChecker, StalledCheckerMiddleware
 
-from .brokers import Recorder, booted, lines
+from .brokers import Recorder, booted, lines, working
 from .queues import put
 from .servers import Server, free_port, server_binary, wait_until
 from .terminator import Terminator
@@ -80,6 +82,21 @@ def test_the_middleware_works_over_tls_with_all_options_in_its_url(tls, certific
     broker.add_middleware(recorder)
     with booted(broker):
         wait_until(lambda: recorder.named("recovered") == [("q", ("a",))])
+
+
+def test_a_broker_and_its_worker_work_over_tls(tls, certificate):
+    url, server = tls
+    broker = EchoMQBroker(url=f"{url}?ssl_ca_certs={certificate[0]}", middleware=[])
+    may_end = threading.Event()
+    actor = dramatiq.actor(lambda: may_end.wait(10), actor_name="work", queue_name="q", broker=broker)
+    sent = [actor.send() for _ in "ab"]
+
+    with server.client() as plain, working(broker):
+        second = f"emq:q:{sent[1].options['echomq_job_id']}"
+        wait_until(lambda: plain.hexists(second, "unbegun"))
+        may_end.set()
+        wait_until(lambda: broker.get_queue_message_counts("q").completed == 2)
+    broker.close()
 
 
 def test_a_certificate_that_nobody_vouches_for_is_an_outage_and_not_a_way_in(tls, caplog):
