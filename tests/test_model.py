@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 
 import hypothesis.strategies as st
+import pytest
 import redis
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -185,16 +186,17 @@ def test_a_queue_does_what_the_model_says(client):
     Queue.client, Queue.seen = client, Counter()
     StalledChecker(client).check("q")  # the server knows the script from here on: a call is one command
 
-    run_state_machine_as_test(
-        Queue,
-        settings=settings(
-            max_examples=60,
-            stateful_step_count=25,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
     verdicts = ("healthy", "mark", "requeue", "fail")
-    assert min(Queue.seen[name] for verdict in verdicts for name in (verdict, f"{verdict} among others")) > 0
+    names = [name for verdict in verdicts for name in (verdict, f"{verdict} among others")]
+    options = settings(
+        max_examples=60,
+        stateful_step_count=25,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    for _ in range(5):  # chance may leave a verdict out, but not again and again
+        run_state_machine_as_test(Queue, settings=options)
+        if min(Queue.seen[name] for name in names) > 0:
+            return
+    pytest.fail(f"not all verdicts were seen: {Queue.seen}")
