@@ -193,7 +193,7 @@ class EchoMQBroker(LockingBroker):
         self.begins.close()
         for client in (self._taking_client, self.locks.client):
             if hasattr(client, "connection_pool"):  # that of a cluster has no connections of its own
-                client.close()
+                client.connection_pool.disconnect()
 
     def get_queue_message_counts(self, queue_name: str) -> QueueCounts:
         """Count the jobs of a queue in each state."""

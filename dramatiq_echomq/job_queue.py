@@ -173,16 +173,16 @@ class JobQueue:
         self.taking_client.bzpopmin(self.keys.marker, max(seconds, SHORTEST_WAIT))
 
     def counts(self) -> QueueCounts:
+        """Count the jobs in each state.  It is no transaction, which Redis
+        refuses when it is out of memory; a job that moves on meanwhile is
+        counted at least once, since the states are read in their order.
+        """
         keys = self.keys
-        pipeline = self.client.pipeline()
-        pipeline.llen(keys.wait)
-        pipeline.llen(keys.active)
-        pipeline.zcard(keys.delayed)
-        pipeline.zcard(keys.prioritized)
-        pipeline.llen(keys.paused)
-        pipeline.zcard(keys.completed)
-        pipeline.zcard(keys.failed)
-        return QueueCounts(*pipeline.execute())
+        pipeline = self.client.pipeline(transaction=False)
+        pipeline.zcard(keys.delayed).zcard(keys.prioritized).llen(keys.wait).llen(keys.paused)
+        pipeline.llen(keys.active).zcard(keys.completed).zcard(keys.failed)
+        delayed, prioritized, waiting, paused, active, completed, failed = pipeline.execute()
+        return QueueCounts(waiting, active, delayed, prioritized, paused, completed, failed)
 
     def retry(self, job_id: str | bytes) -> bool:
         """Give a failed job another life."""

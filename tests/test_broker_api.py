@@ -16,7 +16,7 @@ from dramatiq_echomq import EchoMQBroker, QueueCounts, QueueRefused, SettingErro
 
 from .jobs import META, WOKEN, add, id_of, take
 from .queues import NOW, as_data, dump, event, put, state
-from .servers import free_port, wait_until
+from .servers import Server, free_port, wait_until
 
 JOB = {"name": "work", "data": "[]"}
 EVERYWHERE = {
@@ -408,6 +408,15 @@ def test_an_error_of_a_connection_does_not_show_the_password():
 
 def connections(client) -> set[str]:
     return {connection["id"] for connection in client.client_list()}
+
+
+def test_jobs_are_counted_by_a_redis_that_is_out_of_memory():
+    with Server() as server, server.client() as client:
+        broker = EchoMQBroker(client=client, middleware=[])
+        add(broker)
+        client.config_set("maxmemory", 1)
+
+        assert broker.get_queue_message_counts("q").waiting == 1
 
 
 def test_close_closes_what_the_broker_opened_and_may_be_called_twice(client, broker):

@@ -17,7 +17,7 @@ from .test_security_acl import RIGHTS as CHECKER_RIGHTS
 
 #: What README shows. Not among them: `+select`, which a database other than 0 takes.
 RIGHTS = """
-    ~emq:* +eval +evalsha +client|reply +ping +multi +exec +exists +get +set +del +unlink +rename +type +pttl +incr
+    ~emq:* +eval +evalsha +client|reply +ping +exists +get +set +del +unlink +rename +type +pttl +incr
     +hget +hmget +hset +hdel +llen +lpos +lpush +lrange +lrem +rpop +rpush
     +hlen +xlen +strlen +zpopmin +bzpopmin
     +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
