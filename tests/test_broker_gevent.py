@@ -27,7 +27,7 @@ WORKER = """
 
     from dramatiq_echomq import EchoMQBroker, LockLost
 
-    broker = EchoMQBroker(url=sys.argv[1], lock_duration=400)
+    broker = EchoMQBroker(url=sys.argv[1], lock_duration=1_000)
     broker.add_middleware(CurrentMessage())
     dramatiq.set_broker(broker)
     lost = []
@@ -63,7 +63,7 @@ WORKER = """
     worker.start()
     for number in range(50):
         work.send_with_options(args=(number,), delay=50 if number % 5 == 0 else None)
-    slow.send(1.2)
+    slow.send(2.5)
     broker.join("q", timeout=20_000)
     print(sorted(done[:-1]) == sorted([*range(50), 7]), done[-1])
 

@@ -50,9 +50,9 @@ def backend():
 
 @pytest.fixture
 def broker(client, ends, backend):
-    """A broker whose locks last for 400 ms."""
+    """A broker whose locks last for 800 ms."""
     middleware = [Callbacks(), Retries(min_backoff=1, max_backoff=1), Results(backend=backend), ends]
-    broker = EchoMQBroker(client=client, middleware=middleware, lock_duration=400)
+    broker = EchoMQBroker(client=client, middleware=middleware, lock_duration=800)
     yield broker
     broker.close()
 

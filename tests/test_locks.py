@@ -286,11 +286,11 @@ def test_a_short_lock_that_is_taken_in_a_long_pause_is_renewed_in_time(client):
     """The thread waits by the longest lock until it is told of a shorter one."""
     broker = EchoMQBroker(client=client, middleware=[], lock_duration=60_000)
     broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
-    put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 200}'}})
+    put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 400}'}})
 
     take(broker)
 
-    deadline = time.monotonic() + 0.6
+    deadline = time.monotonic() + 1
     while time.monotonic() < deadline:
         assert state(client)["locks"] == {"a"}
     broker.emit_after("worker_shutdown", None)
