@@ -26,8 +26,8 @@ def quick(monkeypatch):
 
 
 def test_a_job_whose_thread_is_killed_while_it_acks_is_run_again(client, monkeypatch):
-    broker, log = EchoMQBroker(client=client, middleware=[], lock_duration=300), Log()
-    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=150))
+    broker, log = EchoMQBroker(client=client, middleware=[], lock_duration=600), Log()
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=200))
     recording_actor(broker, log)
     finish, interrupts = JobQueue.finish, [TimeLimitExceeded()]
 

@@ -93,7 +93,7 @@ def test_a_shutdown_does_not_wait_for_the_interval(client):
         (thread,) = sweepers()
         began = time.monotonic()
     assert not thread.is_alive()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
 
 
 def test_the_longest_interval_there_is_does_not_end_the_thread(client):
