@@ -12,6 +12,7 @@ Cost: O(log N) in the jobs delayed or prioritized.
 --]]
 --- include values
 --- include queue
+--- include enter
 local prefix, id, name, data, opts, timestamp = unpack(ARGV, 1, 6)
 local due, priority, version = number(ARGV[7]), number(ARGV[8]), ARGV[9]
 local queue = queue_at(prefix)
@@ -40,12 +41,5 @@ if queue.version == "" then
 end
 redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
   "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
-emit_last(queue, "added", id, "name", name)
-if due > 0 then
-  delay(queue, id, due)
-else
-  make_available(queue, id, priority, "LPUSH")
-  wake(queue)
-  emit(queue, "waiting", id)
-end
+enter(queue, id, name, priority, due)
 return 1

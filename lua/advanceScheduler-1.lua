@@ -13,6 +13,7 @@ Cost: O(log N) in the jobs delayed or prioritized and in the schedulers.
 --]]
 --- include values
 --- include queue
+--- include enter
 local prefix, scheduler, producer, timestamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local queue = queue_at(prefix)
 local scheduler_key = queue["repeat"] .. ":" .. scheduler
@@ -65,12 +66,5 @@ redis.call("HSET", prefix .. id, "name", plan[1] or job[2] or "", "data", plan[2
   "opts", opts_of_next(opts, due, count, id), "timestamp", timestamp, "delay", digits(math.max(due - now, 0)),
   "priority", digits(priority), "rjk", scheduler)
 redis.call("HSET", prefix .. producer, "nrjid", id)
-emit_last(queue, "added", id, "name", plan[1] or job[2] or "")
-if due > now then
-  delay(queue, id, due)
-else
-  make_available(queue, id, priority, "LPUSH")
-  wake(queue)
-  emit(queue, "waiting", id)
-end
+enter(queue, id, plan[1] or job[2] or "", priority, due > now and due or 0)
 return 1
