@@ -45,7 +45,7 @@ def admin(server):
 
 
 def user(server, admin, rights: str = RIGHTS) -> redis.Redis:
-    """A client of the checker's user, who has these rights and no other."""
+    """A client of a user who has these rights and no other."""
     admin.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", *rights.split())
     return server.client(username=USER, password=PASSWORD)
 

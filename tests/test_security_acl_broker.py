@@ -13,6 +13,7 @@ from .brokers import lines, working
 from .jobs import add, id_of, take
 from .queues import put
 from .servers import Server, wait_until
+from .test_security_acl import PASSWORD, user
 from .test_security_acl import RIGHTS as CHECKER_RIGHTS
 
 #: What README shows. Not among them: `+select`, which a database other than 0 takes.
@@ -22,7 +23,6 @@ RIGHTS = """
     +hlen +xlen +strlen +zpopmin +bzpopmin
     +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
 """
-USER, PASSWORD = "broker", "s3cr3t"
 JOB = {"name": "work", "data": "[]"}
 
 
@@ -38,12 +38,6 @@ def admin(server):
         admin.flushall()
         admin.script_flush()
         yield admin
-
-
-def user(server, admin, rights: str) -> redis.Redis:
-    """A client of the broker's user, who has these rights and no other."""
-    admin.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", *rights.split())
-    return server.client(username=USER, password=PASSWORD)
 
 
 def work(admin, client) -> list:
