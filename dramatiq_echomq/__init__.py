@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .broker import EchoMQBroker
-    from .checker import ActiveJob, FailedJob, StalledCheck, StalledChecker
+    from .broker.broker import EchoMQBroker
+    from .broker.in_flight import LockLost
     from .errors import EchoMQError, JobStalled, QueueRefused, SettingError
-    from .holdings import LockLost
-    from .job_queue import QueueCounts
-    from .middleware import StalledCheckerMiddleware
+    from .protocol.records import ActiveJob, FailedJob, QueueCounts, StalledCheck
+    from .recovery.checker import StalledChecker
+    from .recovery.middleware import StalledCheckerMiddleware
     from .settings import Settings
     from .signals import StalledSignals
 
@@ -36,19 +36,19 @@ __all__ = [
 
 # Names are loaded when they are first used: the checker works without Dramatiq.
 _HOMES = {
-    "ActiveJob": "checker",
-    "EchoMQBroker": "broker",
+    "ActiveJob": "protocol.records",
+    "EchoMQBroker": "broker.broker",
     "EchoMQError": "errors",
-    "FailedJob": "checker",
+    "FailedJob": "protocol.records",
     "JobStalled": "errors",
-    "LockLost": "holdings",
-    "QueueCounts": "job_queue",
+    "LockLost": "broker.in_flight",
+    "QueueCounts": "protocol.records",
     "QueueRefused": "errors",
     "SettingError": "errors",
     "Settings": "settings",
-    "StalledCheck": "checker",
-    "StalledChecker": "checker",
-    "StalledCheckerMiddleware": "middleware",
+    "StalledCheck": "protocol.records",
+    "StalledChecker": "recovery.checker",
+    "StalledCheckerMiddleware": "recovery.middleware",
     "StalledSignals": "signals",
 }
 

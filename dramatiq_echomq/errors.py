@@ -2,9 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-#: The largest whole number that Lua and JSON hold exactly.
-LARGEST_NUMBER = 2**53 - 1
-
 
 class EchoMQError(Exception):
     """Base class of the errors that this package raises."""
@@ -47,27 +44,3 @@ class JobStalled(EchoMQError):
         self.reason = reason
         self.stalls = stalls
         self.worker = worker
-
-
-def require_whole_number(name: str, value: Any, *, minimum: int, source: str = "keyword argument") -> int:
-    """Let whole numbers from `minimum` to :data:`LARGEST_NUMBER` pass.
-
-    Raises:
-      SettingError: For anything else, booleans included.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise SettingError(name, source, value, f"a whole number of at least {minimum}")
-    if value > LARGEST_NUMBER:
-        raise SettingError(name, source, value, f"a whole number of at most {LARGEST_NUMBER}")
-    return value
-
-
-def require_prefix(value: Any, *, source: str = "keyword argument") -> str:
-    """Let a key prefix pass: text, not empty, without a last colon.
-
-    Raises:
-      SettingError: For anything else.
-    """
-    if not isinstance(value, str) or not value or value.endswith(":"):
-        raise SettingError("prefix", source, value, "a text such as 'emq', without a colon at its end")
-    return value

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .errors import SettingError, require_prefix, require_whole_number
+from .errors import SettingError
+from .validation import require_prefix, require_whole_number
 
 ENVIRONMENT_PREFIX = "DRAMATIQ_ECHOMQ_"
 DJANGO_SETTING = "DRAMATIQ_ECHOMQ"

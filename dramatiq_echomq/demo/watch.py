@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..keys import QueueKeys
+from ..protocol.keys import QueueKeys
 
 #: What the events of a queue mean for the job they name.
 STATES = {"waiting": "waiting", "active": "active", "delayed": "delayed", "completed": "completed", "failed": "failed"}

@@ -6,11 +6,11 @@ from typing import Any
 from dramatiq import Broker, Middleware
 from dramatiq.middleware import SkipMessage
 
+from ..protocol.keys import id_to_text
 from .begin import BeginRecorder
-from .holdings import Holdings
+from .in_flight import Holdings
 from .jobs import JobMessage
-from .keys import id_to_text
-from .locks import LockManager
+from .lock_renewer import LockManager
 
 
 class LockingBroker(Broker):

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .clients import REDIS_ERRORS
+from ..protocol.clients import REDIS_ERRORS
+from ..protocol.keys import QueueKeys
+from ..protocol.scripts import load
 from .jobs import TakenJob
-from .keys import QueueKeys
-from .scripts import load
 
 #: For how many seconds a connection is used. After a failover the old one would go on to take what is lost there.
 LONGEST_USE = 10.0

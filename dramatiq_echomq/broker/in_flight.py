@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dramatiq.middleware import Interrupt
 
 from .jobs import JobMessage
-from .runners import Runner, absorb
+from .threads import Runner, absorb
 
 
 class LockLost(Interrupt):

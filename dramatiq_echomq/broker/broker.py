@@ -10,21 +10,22 @@ from dramatiq import Actor, Consumer, Message, Middleware
 from dramatiq.common import current_millis, q_name
 from dramatiq.errors import ConnectionClosed, QueueJoinTimeout
 
+from ..errors import JobStalled
+from ..protocol.clients import client_from, client_with
+from ..protocol.keys import QueueKeys, id_to_text
+from ..protocol.records import FailedJob, QueueCounts
+from ..settings import Settings
+from ..signals import send_signal
+from ..validation import require_client, require_hash_tag
 from .begin import BeginRecorder
-from .checker import FailedJob
-from .clients import client_from, client_with, require_client, require_hash_tag
 from .consumer import CONSUMER_ERRORS, Desk, JobConsumer
-from .errors import JobStalled
-from .holdings import Holdings
-from .job_queue import JobQueue, Kept, QueueCounts
+from .in_flight import Holdings
 from .jobs import JOB_ID_OPTION, JobMessage, due_of, without_eta
-from .keys import QueueKeys, id_to_text
 from .lifecycle import LockingBroker
-from .locks import ROUNDS_PER_LOCK, LockManager
-from .policies import POLICY_OPTIONS, policies_of, policy_for, validate_policy
-from .settings import Settings
-from .signals import send_signal
-from .stalls import fail_stalled, stalled_message
+from .lock_renewer import ROUNDS_PER_LOCK, LockManager
+from .options import POLICY_OPTIONS, policies_of, policy_for, validate_policy
+from .queue import JobQueue, Kept
+from .stalled_failures import fail_stalled, stalled_message
 
 #: The socket timeout of the connections that take jobs, in seconds.
 TAKING_TIMEOUT = 15.0

@@ -7,10 +7,11 @@ from typing import Any
 from dramatiq import Broker, Middleware, Worker
 from dramatiq.logging import get_logger
 
-from .clients import client_from, require_client, require_hash_tag
-from .errors import SettingError
-from .recovery import Recovery
-from .settings import Settings
+from ..errors import SettingError
+from ..protocol.clients import client_from
+from ..settings import Settings
+from ..validation import require_client, require_hash_tag
+from .recoverer import Recovery
 from .sweeper import Sweeper
 
 #: How many seconds a worker that shuts down waits for a check under way.

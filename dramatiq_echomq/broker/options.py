@@ -5,7 +5,8 @@ from typing import Any
 
 from dramatiq import Actor
 
-from .errors import SettingError, require_whole_number
+from ..errors import SettingError
+from ..validation import require_whole_number
 
 #: The options of messages and actors that say how their jobs are treated: the
 #: smallest value of each, and its name in a job's opts.

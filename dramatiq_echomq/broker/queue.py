@@ -9,10 +9,11 @@ from typing import Any
 
 import redis
 
+from ..protocol.keys import QueueKeys, id_to_bytes
+from ..protocol.records import QueueCounts
+from ..protocol.scripts import load
 from .jobs import JobMessage, TakenJob
-from .keys import QueueKeys, id_to_bytes
 from .schedulers import SchedulerStopped, next_run
-from .scripts import load
 
 #: What `version` of a queue's meta becomes when no other runtime has set it.
 META_VERSION = "echomq:1"
@@ -25,19 +26,6 @@ SHORTEST_WAIT = 0.002
 
 #: What :meth:`JobQueue.finish` returns.
 NOT_OWNED, GONE = 0, -1
-
-
-@dataclasses.dataclass(frozen=True)
-class QueueCounts:
-    """How many jobs of a queue are in each state."""
-
-    waiting: int
-    active: int
-    delayed: int
-    prioritized: int
-    paused: int
-    completed: int
-    failed: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,10 +12,10 @@ from dramatiq import Consumer, MessageProxy
 from dramatiq.errors import ConnectionClosed
 from dramatiq.logging import get_logger
 
-from .clients import REDIS_ERRORS, socket_timeout_of
-from .errors import EchoMQError
-from .holdings import Holdings
-from .job_queue import GONE, NOT_OWNED, JobQueue, Kept, Pickup, now_in_ms
+from ..errors import EchoMQError
+from ..protocol.clients import REDIS_ERRORS, socket_timeout_of
+from ..protocol.keys import id_to_text
+from .in_flight import Holdings
 from .jobs import (
     JobMessage,
     TakenJob,
@@ -25,8 +25,8 @@ from .jobs import (
     return_value_of,
     stack_trace_of,
 )
-from .keys import id_to_text
-from .locks import LockManager
+from .lock_renewer import LockManager
+from .queue import GONE, NOT_OWNED, JobQueue, Kept, Pickup, now_in_ms
 from .schedulers import SchedulerStopped
 
 #: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.

@@ -3,8 +3,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from zoneinfo import ZoneInfo
 
-from .errors import EchoMQError
-from .shown import on_one_line
+from ..errors import EchoMQError
+from ..protocol.logtext import on_one_line
 
 
 class SchedulerStopped(EchoMQError):

@@ -8,12 +8,12 @@ from typing import Any
 
 from dramatiq.logging import get_logger
 
-from .clients import REDIS_ERRORS
-from .errors import QueueRefused
-from .holdings import Holding, Holdings
+from ..errors import QueueRefused
+from ..protocol.clients import REDIS_ERRORS
+from ..protocol.keys import QueueKeys, id_to_text
+from ..protocol.scripts import load
+from .in_flight import Holding, Holdings
 from .jobs import JobMessage
-from .keys import QueueKeys, id_to_text
-from .scripts import load
 
 #: How many rounds of renewals a lock lasts.
 ROUNDS_PER_LOCK = 4

@@ -10,8 +10,8 @@ from dramatiq import Message, MessageProxy
 from dramatiq.common import current_millis
 from dramatiq.errors import ActorNotFound, DecodeError
 
-from .errors import EchoMQError, JobStalled
-from .keys import id_to_bytes, id_to_text
+from ..errors import EchoMQError, JobStalled
+from ..protocol.keys import id_to_bytes, id_to_text
 
 #: The option of a message that holds the id of its job.
 JOB_ID_OPTION = "echomq_job_id"

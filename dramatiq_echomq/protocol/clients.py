@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
-from .errors import SettingError
+from ..errors import SettingError
 
 #: What may be raised when Redis cannot be used. When a whole cluster cannot be, that is no RedisError.
 REDIS_ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
@@ -123,29 +122,3 @@ def socket_timeout_of(client: Any) -> float | None:
     parameters = client.get_connection_kwargs() if pool is None else pool.connection_kwargs
     timeout = parameters.get("socket_timeout")
     return float(timeout) if timeout else None
-
-
-def require_client(client: Any) -> None:
-    """Let synchronous Redis clients pass.
-
-    Raises:
-      SettingError: For anything else, clients of ``redis.asyncio`` included.
-    """
-    execute = getattr(client, "execute_command", None)
-    if execute is None or isinstance(client, type) or inspect.iscoroutinefunction(execute):
-        allowed = "a redis.Redis or redis.cluster.RedisCluster (those of redis.asyncio will not do)"
-        raise SettingError("client", "argument", type(client).__name__, allowed)
-
-
-def require_hash_tag(client: Any, prefix: str) -> None:
-    """Let a prefix pass that keeps a queue's keys in one slot of a cluster.
-
-    Raises:
-      SettingError: For a cluster and a prefix without a hash tag.
-    """
-    from redis.cluster import RedisCluster
-
-    _, _, tag = prefix.partition("{")
-    if isinstance(client, RedisCluster) and tag.find("}") < 1:
-        allowed = "one with a hash tag such as '{emq}' for a Redis cluster, where a queue's keys must share a slot"
-        raise SettingError("prefix", "argument", prefix, allowed)

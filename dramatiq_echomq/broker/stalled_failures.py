@@ -6,8 +6,8 @@ from typing import Any
 from dramatiq import Broker
 from dramatiq.middleware import Callbacks
 
-from .checker import FailedJob
-from .errors import JobStalled
+from ..errors import JobStalled
+from ..protocol.records import FailedJob
 from .jobs import JobMessage, TakenJob, dramatiq_message_from, message_from
 
 

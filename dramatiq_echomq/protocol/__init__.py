@@ -1,0 +1,1 @@
+"""EchoMQ on Redis: keys, scripts, clients, records. Knows neither Dramatiq's workers nor the wings above it."""

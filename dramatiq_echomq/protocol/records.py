@@ -1,0 +1,104 @@
+"""What the two wings and their users tell each other about jobs and queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FailedJob:
+    """A job that a check moved to ``failed``.
+
+    Parameters:
+      job_id(str)
+      reason(str): Its ``failedReason``.
+      stalls(int): How often it has stalled.
+      worker(str): The last worker that held it.
+      name(str): The job's name.
+      data(bytes): The job's data if its ``removeOnFail`` removed it, else empty.
+    """
+
+    job_id: str
+    reason: str
+    stalls: int
+    worker: str
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class StalledCheck:
+    """What one check of a queue did.
+
+    Parameters:
+      queue_name(str)
+      recovered(int): How many jobs went back to wait.
+      failed(int): How many jobs had stalled too often and went to failed.
+      recovered_ids(tuple[str, ...]): Their ids, the oldest job first.
+      failed_ids(tuple[str, ...])
+      marked(int): How many jobs were found without a lock for the first time.
+      dropped(int): How many ids left ``active`` because their job is
+        finished or gone.
+      skipped(bool): True when another sweeper's check was too recent.
+      throttled_for(int): For a skipped check, the ms until the next may run.
+      failed_jobs(tuple[FailedJob, ...]): More about the failed jobs.
+      oddities(tuple[tuple[str, str], ...]): Ids, and what is odd about them.
+    """
+
+    queue_name: str
+    recovered: int = 0
+    failed: int = 0
+    recovered_ids: tuple[str, ...] = ()
+    failed_ids: tuple[str, ...] = ()
+    marked: int = 0
+    dropped: int = 0
+    skipped: bool = False
+    throttled_for: int = 0
+    failed_jobs: tuple[FailedJob, ...] = ()
+    oddities: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class ActiveJob:
+    """A job in ``active``, and what the next check would do to it.
+
+    Parameters:
+      job_id(str)
+      name(str)
+      worker(str): The worker that took it, as far as it said so (``pb``).
+      lock_ttl(int | None): What is left of its lock in ms; None without a lock.
+      marked(bool): Whether an earlier check found it without a lock.
+      stalls(int): How often it has stalled.
+      attempts(int): How many attempts were made at it.
+      verdict(str): ``healthy``, ``mark``, ``requeue``, ``fail`` or ``drop``;
+        ``odd`` or ``copy`` for what should not be in ``active``.
+      verdict_once_marked(str): For ``mark``, the verdict after that.
+    """
+
+    job_id: str
+    name: str
+    worker: str
+    lock_ttl: int | None
+    marked: bool
+    stalls: int
+    attempts: int
+    verdict: str
+    verdict_once_marked: str
+
+    @property
+    def id(self) -> str:
+        """The same as ``job_id``."""
+        return self.job_id
+
+
+@dataclass(frozen=True)
+class QueueCounts:
+    """How many jobs of a queue are in each state."""
+
+    waiting: int
+    active: int
+    delayed: int
+    prioritized: int
+    paused: int
+    completed: int
+    failed: int

@@ -1,0 +1,1 @@
+"""Jobs of dead workers come back: the checker, and the middleware that runs it."""

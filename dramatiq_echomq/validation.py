@@ -1,0 +1,61 @@
+"""What a value must be."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from .errors import SettingError
+
+#: The largest whole number that Lua and JSON hold exactly.
+LARGEST_NUMBER = 2**53 - 1
+
+
+def require_whole_number(name: str, value: Any, *, minimum: int, source: str = "keyword argument") -> int:
+    """Let whole numbers from `minimum` to :data:`LARGEST_NUMBER` pass.
+
+    Raises:
+      SettingError: For anything else, booleans included.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise SettingError(name, source, value, f"a whole number of at least {minimum}")
+    if value > LARGEST_NUMBER:
+        raise SettingError(name, source, value, f"a whole number of at most {LARGEST_NUMBER}")
+    return value
+
+
+def require_prefix(value: Any, *, source: str = "keyword argument") -> str:
+    """Let a key prefix pass: text, not empty, without a last colon.
+
+    Raises:
+      SettingError: For anything else.
+    """
+    if not isinstance(value, str) or not value or value.endswith(":"):
+        raise SettingError("prefix", source, value, "a text such as 'emq', without a colon at its end")
+    return value
+
+
+def require_client(client: Any) -> None:
+    """Let synchronous Redis clients pass.
+
+    Raises:
+      SettingError: For anything else, clients of ``redis.asyncio`` included.
+    """
+    execute = getattr(client, "execute_command", None)
+    if execute is None or isinstance(client, type) or inspect.iscoroutinefunction(execute):
+        allowed = "a redis.Redis or redis.cluster.RedisCluster (those of redis.asyncio will not do)"
+        raise SettingError("client", "argument", type(client).__name__, allowed)
+
+
+def require_hash_tag(client: Any, prefix: str) -> None:
+    """Let a prefix pass that keeps a queue's keys in one slot of a cluster.
+
+    Raises:
+      SettingError: For a cluster and a prefix without a hash tag.
+    """
+    from redis.cluster import RedisCluster
+
+    _, _, tag = prefix.partition("{")
+    if isinstance(client, RedisCluster) and tag.find("}") < 1:
+        allowed = "one with a hash tag such as '{emq}' for a Redis cluster, where a queue's keys must share a slot"
+        raise SettingError("prefix", "argument", prefix, allowed)
