@@ -29,8 +29,8 @@ from bullmq.redis_connection import SCRIPT_DEFINITIONS, loadScript
 sys.path.insert(0, str(Path(__file__).parent.parent))  # where the tests and their server are
 
 from dramatiq_echomq import StalledChecker
-from dramatiq_echomq.keys import QueueKeys
-from tests.servers import Server
+from dramatiq_echomq.protocol.keys import QueueKeys
+from tests.support.servers import Server
 
 KEYS = QueueKeys("bench")
 BESIDE = [("dead", 1_000), ("dead", 10_000), ("dead", 20_000), ("healthy", 20_000), ("healthy", 100_000)]

@@ -10,10 +10,10 @@ from freezegun import freeze_time
 
 from dramatiq_echomq import EchoMQBroker
 
-from .at_once import AtOnce
-from .peer import Node, ready_node
-from .queues import NOW
-from .servers import Server
+from .support.at_once import AtOnce
+from .support.peer import Node, ready_node
+from .support.queue_data import NOW
+from .support.servers import Server
 
 
 def pytest_configure(config: pytest.Config) -> None:

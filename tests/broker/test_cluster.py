@@ -1,0 +1,112 @@
+"""The broker and its worker on a cluster."""
+
+from __future__ import annotations
+
+import dramatiq
+import pytest
+import redis
+from redis.cluster import ClusterNode, RedisCluster
+
+from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
+from dramatiq_echomq.protocol.clients import client_with
+
+from ..support.brokers import lines, working
+from ..support.queue_data import put, state
+from ..support.servers import Server, free_port, wait_until
+
+PREFIX = "{emq}"
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A cluster of one server that keeps its data."""
+    cluster = ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
+    with Server(*cluster, "--appendonly", "yes", "--appendfsync", "always") as server:
+        with server.client() as node:
+            node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            wait_until(lambda: is_up(node))
+        yield server
+
+
+def is_up(node) -> bool:
+    return node.cluster("INFO")["cluster_state"] == "ok"
+
+
+@pytest.fixture
+def client(server):
+    with RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", server.port)], socket_timeout=0.3) as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def broker(client):
+    broker = EchoMQBroker(client=client, middleware=[], prefix=PREFIX, lock_duration=10_000)
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=50))
+    yield broker
+    broker.close()
+
+
+def counts(broker) -> tuple[int, ...]:
+    found = broker.get_queue_message_counts("q")
+    return found.waiting, found.active, found.delayed, found.completed, found.failed
+
+
+def test_messages_are_run_and_stalled_jobs_come_back(server, client, broker, caplog):
+    """The client's timeout is shorter than that of an idle consumer."""
+    actor = dramatiq.actor(lambda *_: None, actor_name="work", queue_name="q", broker=broker)
+
+    with server.client() as node, working(broker, worker_timeout=1_000):
+        actor.send()
+        actor.send_with_options(delay=900)
+        put(node, prefix=PREFIX, active=["a"], jobs={"a": {"name": "work", "data": "[]"}})
+        wait_until(lambda: counts(broker) == (0, 0, 0, 3, 0))
+        assert state(node, prefix=PREFIX)["a"]["stc"] == "1"
+
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+
+
+def test_a_cluster_that_is_away_for_a_while_loses_nothing(server, broker, caplog, monkeypatch):
+    monkeypatch.setattr("dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS", 0.1)
+    monkeypatch.setattr("dramatiq.worker.CONSUMER_RESTART_DELAY_SECS", 0.1)
+    runs = []
+
+    def work(number):
+        runs.append(number)
+        if number == 0:
+            server.kill()
+
+    actor = dramatiq.actor(work, actor_name="work", queue_name="q", broker=broker)
+    actor.send(0), actor.send(1)
+
+    with working(broker):
+        wait_until(lambda: "Failed to post_process_message" in caplog.text)
+        broker.locks.renew()
+        server.start()
+        wait_until(lambda: up_again(server))
+        wait_until(lambda: counts(broker) == (0, 0, 0, 2, 0))
+        wait_until(lambda: broker.holdings.all() == [])
+
+    assert runs == [0, 1]
+    assert [line.split(":")[0] for line in lines(caplog, "WARNING")] == ["Locks cannot be renewed for now"]
+    assert "unexpected" not in caplog.text.lower()
+
+
+def up_again(server) -> bool:
+    with server.client() as node:
+        return is_up(node)
+
+
+def test_a_client_that_takes_jobs_sends_no_call_twice_by_itself(client, monkeypatch):
+    calls = []
+
+    def time_out(*args, **_):
+        calls.append(args)
+        raise redis.TimeoutError
+
+    own_client = client_with(client, retries=0)
+    monkeypatch.setattr(own_client, "_execute_command", time_out)
+    with pytest.raises(redis.TimeoutError):
+        own_client.get("{emq}")
+
+    assert len(calls) == 1

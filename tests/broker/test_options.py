@@ -1,0 +1,118 @@
+"""Options of messages and actors: max_stalled_count, lock_duration, broker_priority."""
+
+from __future__ import annotations
+
+import json
+
+import dramatiq
+import pytest
+
+from dramatiq_echomq import EchoMQBroker, StalledChecker
+
+from ..support.job_data import add, id_of, take
+from ..support.queue_data import put, state
+from ..support.servers import wait_until
+
+JOB = {"data": "[]"}
+
+
+def declare(broker, **options) -> dramatiq.Actor:
+    @dramatiq.actor(broker=broker, queue_name="q", **options)
+    def work(*args):
+        pass
+
+    return work
+
+
+def crash(client, actor: dramatiq.Actor) -> tuple[str, ...]:
+    """Begin the job that waits, and lose its worker. Returns the ids that a check failed."""
+    broker = EchoMQBroker(client=client, middleware=[])
+    broker.declare_actor(actor)
+    _, [message] = take(broker)
+    broker.emit_before("process_message", message)
+    job = f"emq:q:{id_of(message)}"
+    wait_until(lambda: not client.hexists(job, "unbegun"))
+    client.delete(f"{job}:lock")
+    StalledChecker(client).check("q")
+    failed_ids = StalledChecker(client).check("q").failed_ids
+    broker.close()
+    return failed_ids
+
+
+@pytest.mark.parametrize(
+    ("of_message", "of_actor", "crashes"),
+    [(None, None, 2), (0, None, 1), (2, None, 3), (None, 0, 1), (None, 2, 3), (0, 3, 1), (3, 0, 4)],
+)
+@pytest.mark.parametrize("origin", ["dramatiq", "foreign"])
+def test_a_job_survives_as_many_stalls_as_its_message_else_its_actor_else_the_checker_allows(
+    client, broker, of_message, of_actor, crashes, origin
+):
+    actor = declare(broker, max_stalled_count=of_actor)
+    if origin == "dramatiq":
+        job_id = id_of(add(broker, max_stalled_count=of_message))
+    else:
+        job_id, opts = "1", {} if of_message is None else {"maxStalledCount": of_message}
+        put(client, wait=["1"], jobs={"1": {**JOB, "opts": json.dumps(opts)}})
+
+    assert [crash(client, actor) for _ in range(crashes)] == [()] * (crashes - 1) + [(job_id,)]
+
+    assert state(client)[job_id]["stc"] == str(crashes)
+
+
+def test_a_job_that_must_never_run_again_goes_back_if_it_was_not_begun(client, broker):
+    job = add(broker, max_stalled_count=0)
+    take(broker)
+    client.delete(f"emq:q:{id_of(job)}:lock")
+    StalledChecker(client).check("q")
+
+    assert StalledChecker(client).check("q").recovered_ids == (id_of(job),)
+
+
+@pytest.mark.parametrize(
+    ("of_message", "of_actor", "expected"),
+    [(None, None, 30_000), (9_000, None, 9_000), (None, 8_000, 8_000), (9_000, 8_000, 9_000)],
+)
+@pytest.mark.parametrize("origin", ["dramatiq", "foreign"])
+def test_a_lock_lasts_as_long_as_its_message_else_its_actor_else_the_broker_says(
+    client, broker, of_message, of_actor, expected, origin
+):
+    declare(broker, lock_duration=of_actor)
+    if origin == "dramatiq":
+        job_id = id_of(add(broker, lock_duration=of_message))
+    else:
+        job_id, opts = "1", {} if of_message is None else {"lockDuration": of_message}
+        put(client, wait=["1"], jobs={"1": {**JOB, "opts": json.dumps(opts)}})
+
+    take(broker)
+
+    assert expected - 1_000 < client.pttl(f"emq:q:{job_id}:lock") <= expected
+    client.pexpire(f"emq:q:{job_id}:lock", 100_000)
+    broker.locks.renew()
+    assert expected - 1_000 < client.pttl(f"emq:q:{job_id}:lock") <= expected
+
+
+@pytest.mark.parametrize(
+    ("of_message", "of_actor", "expected"), [(None, None, 0), (2, None, 2), (None, 3, 3), (2, 3, 2), (0, 3, 0)]
+)
+def test_a_priority_is_that_of_the_message_else_of_the_actor(client, broker, of_message, of_actor, expected):
+    declare(broker, broker_priority=of_actor)
+
+    job = add(broker, broker_priority=of_message)
+
+    found = state(client)
+    assert found[id_of(job)]["priority"] == str(expected)
+    assert ("prioritized" in found, "wait" in found) == (expected > 0, expected == 0)
+
+
+def test_an_actor_sends_messages_with_options_of_their_own(client, broker):
+    actor = declare(broker, max_stalled_count=0, lock_duration=9_000, broker_priority=3)
+
+    job = actor.send_with_options(args=(), max_stalled_count=5)
+
+    opts = json.loads(state(client)[id_of(job)]["opts"])
+    assert opts == {"maxStalledCount": 5, "lockDuration": 9_000, "priority": 3}
+
+
+def test_options_that_nobody_knows_are_refused_as_ever(broker):
+    with pytest.raises(ValueError, match="max_stalls"):
+        declare(broker, max_stalls=1)

@@ -1,0 +1,168 @@
+"""What Dramatiq makes of a job that its worker loses: it is somebody else's now."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import dramatiq
+import pytest
+from dramatiq.middleware import Callbacks, Retries
+from dramatiq.results import Results, ResultTimeout
+from dramatiq.results.backends import StubBackend
+
+from dramatiq_echomq import EchoMQBroker, LockLost, StalledChecker
+
+from ..support.brokers import working
+from ..support.job_data import id_of
+from ..support.queue_data import state
+from ..support.servers import wait_until
+
+
+class Ends(dramatiq.Middleware):
+    """Notes how messages end."""
+
+    def __init__(self) -> None:
+        self.ends: list[str] = []
+
+    def after_process_message(self, broker, message, *, result=None, exception=None):
+        self.ends.append("processed")
+
+    def after_skip_message(self, broker, message):
+        self.ends.append("skipped")
+
+    def after_ack(self, broker, message):
+        self.ends.append("acked")
+
+    def after_nack(self, broker, message):
+        self.ends.append("nacked")
+
+
+@pytest.fixture
+def ends():
+    return Ends()
+
+
+@pytest.fixture
+def backend():
+    return StubBackend()
+
+
+@pytest.fixture
+def broker(client, ends, backend):
+    """A broker whose locks last for 800 ms."""
+    middleware = [Callbacks(), Retries(min_backoff=1, max_backoff=1), Results(backend=backend), ends]
+    broker = EchoMQBroker(client=client, middleware=middleware, lock_duration=800)
+    yield broker
+    broker.close()
+
+
+class Work:
+    """An actor that works on until it may end, and what became of it."""
+
+    def __init__(self, broker: EchoMQBroker, *, swallows: bool = False) -> None:
+        self.interrupts: list[type] = []
+        self.begun, self.may_end = threading.Event(), threading.Event()
+        self.swallows = swallows
+        options = {"store_results": True, "on_failure": "told", "on_success": "told", "queue_name": "q"}
+        self.actor = dramatiq.actor(self.run, actor_name="work", broker=broker, **options)
+        dramatiq.actor(lambda *_: None, actor_name="told", broker=broker, queue_name="told")
+        self.message = self.actor.send()
+
+    def run(self):
+        self.begun.set()
+        try:
+            while not self.may_end.is_set():
+                time.sleep(0.002)
+        except LockLost as interrupt:
+            self.interrupts.append(type(interrupt))
+            if not self.swallows:
+                raise
+        return "a result"
+
+
+def take_away(client, message) -> None:
+    client.set(f"emq:q:{id_of(message)}:lock", "of another worker")
+
+
+@pytest.mark.parametrize("swallows", [False, True], ids=["raised", "swallowed"])
+def test_an_actor_whose_job_is_lost_is_interrupted_and_nothing_follows_from_it(client, broker, backend, ends, swallows):
+    work = Work(broker, swallows=swallows)
+
+    with working(broker, queues={"q"}):
+        assert work.begun.wait(10)
+        take_away(client, work.message)
+        wait_until(lambda: work.interrupts)
+        wait_until(lambda: "skipped" in ends.ends)
+        before = state(client)
+        wait_until(lambda: broker.holdings.count("q") == 0)
+
+    assert work.interrupts == [LockLost]
+    assert state(client) == before
+    assert before["active"] == [id_of(work.message)]
+    assert not {"wait", "delayed", "completed", "failed"} & before.keys()
+    assert client.keys("emq:told:*") == []
+    assert ends.ends == ["skipped"]
+    with pytest.raises(ResultTimeout):
+        work.message.get_result(backend=backend, block=True, timeout=10)
+
+
+def test_the_thread_of_a_lost_job_goes_on_with_the_next(client, broker):
+    work = Work(broker)
+
+    with working(broker, queues={"q"}):
+        assert work.begun.wait(10)
+        take_away(client, work.message)
+        wait_until(lambda: work.interrupts)
+        work.may_end.set()
+        work.actor.send()
+        wait_until(lambda: client.zcard("emq:q:completed") == 1)
+
+    assert state(client)["active"] == [id_of(work.message)]
+
+
+def test_a_job_that_is_lost_while_it_waits_for_a_thread_is_not_run_and_no_middleware_told(client, broker, ends, caplog):
+    work = Work(broker)
+    second = work.actor.send()
+
+    with working(broker, queues={"q"}, worker_threads=1):
+        assert work.begun.wait(10)
+        wait_until(lambda: client.exists(f"emq:q:{id_of(second)}:lock"))
+        work.begun.clear()
+        take_away(client, second)
+        wait_until(lambda: broker.holdings.count("q") == 1)
+        work.may_end.set()
+        wait_until(lambda: "was skipped" in caplog.text)
+
+    assert ends.ends == ["processed", "acked"]
+    assert not work.begun.is_set()
+    assert state(client)["active"] == [id_of(second)]
+    assert list(state(client)["completed"]) == [id_of(work.message)]
+
+
+def test_a_long_job_keeps_its_lock_while_checks_go_by(client, broker):
+    work = Work(broker)
+
+    with working(broker, queues={"q"}):
+        assert work.begun.wait(10)
+        deadline = time.monotonic() + 1.5
+        while time.monotonic() < deadline:
+            assert StalledChecker(client).check("q").marked == 0
+            time.sleep(0.02)
+        work.may_end.set()
+        broker.join("q", timeout=10_000)
+
+    assert work.interrupts == []
+    assert list(state(client)["completed"]) == [id_of(work.message)]
+
+
+def test_a_job_that_ends_while_the_worker_drains_is_completed(client, broker):
+    """Threads go on for minutes after before_worker_shutdown."""
+    work = Work(broker)
+
+    with working(broker, queues={"q"}):
+        assert work.begun.wait(10)
+        threading.Timer(1, work.may_end.set).start()
+
+    assert list(state(client)["completed"]) == [id_of(work.message)]
+    assert work.interrupts == []

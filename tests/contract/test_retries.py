@@ -1,0 +1,254 @@
+"""Dramatiq's contract: retries, and what must not be lost with them."""
+
+from __future__ import annotations
+
+import time
+
+import dramatiq
+import pytest
+import redis
+from dramatiq.errors import RateLimitExceeded, Retry
+from dramatiq.rate_limits import ConcurrentRateLimiter
+from dramatiq.rate_limits.backends import StubBackend
+
+from dramatiq_echomq.broker.queue import JobQueue
+
+from ..support.brokers import working
+from ..support.queue_data import state
+
+FAST = {"min_backoff": 1, "max_backoff": 10}
+
+
+def finished(client) -> tuple[int, int]:
+    """How many jobs are completed and how many failed; there is nothing else."""
+    counts = {name: client.zcard(f"emq:default:{name}") for name in ("completed", "failed", "delayed", "prioritized")}
+    assert (counts["delayed"], counts["prioritized"]) == (0, 0)
+    assert not client.exists("emq:default:wait", "emq:default:active")
+    return counts["completed"], counts["failed"]
+
+
+def test_an_actor_that_fails_is_retried_until_it_succeeds(client, full_broker):
+    @dramatiq.actor(broker=full_broker, **FAST)
+    def work():
+        calls.append(time.monotonic())
+        if len(calls) < 4:
+            raise RuntimeError("not yet")
+
+    calls: list[float] = []
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert len(calls) == 4
+    assert finished(client) == (4, 0)
+
+
+def test_every_retry_is_a_job_of_its_own_with_the_same_message_id(client, full_broker):
+    @dramatiq.actor(broker=full_broker, max_retries=2, **FAST)
+    def work():
+        raise RuntimeError("never")
+
+    message = work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    jobs = [client.hgetall(f"emq:default:{name}") for name in state(client, "default") if len(name) == 36]
+    messages = [dramatiq.Message.decode(job[b"data"]) for job in jobs]
+    assert len(messages) == 3
+    assert {message.message_id for message in messages} == {message.message_id}
+    assert sorted(message.options.get("retries", 0) for message in messages) == [0, 1, 2]
+    assert finished(client) == (2, 1)
+
+
+@pytest.mark.parametrize(("max_retries", "calls"), [(0, 1), (3, 4)])
+def test_an_actor_that_goes_on_failing_ends_in_failed(client, full_broker, max_retries, calls):
+    @dramatiq.actor(broker=full_broker, max_retries=max_retries, **FAST)
+    def work():
+        seen.append(1)
+        raise RuntimeError("it broke")
+
+    seen: list[int] = []
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert len(seen) == calls
+    assert finished(client) == (calls - 1, 1)
+    [job_id] = client.zrange("emq:default:failed", 0, -1)
+    assert client.hget(f"emq:default:{job_id.decode()}", "failedReason") == b"RuntimeError: it broke"
+    assert b"RuntimeError: it broke" in client.hget(f"emq:default:{job_id.decode()}", "stacktrace")
+
+
+def test_retries_of_a_message_may_be_fewer_than_its_actors(client, full_broker):
+    @dramatiq.actor(broker=full_broker, max_retries=9, **FAST)
+    def work():
+        raise RuntimeError("it broke")
+
+    work.send_with_options(max_retries=1)
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert finished(client) == (1, 1)
+
+
+def test_an_exception_that_an_actor_throws_is_not_retried(client, full_broker):
+    @dramatiq.actor(broker=full_broker, throws=(KeyError,), **FAST)
+    def work():
+        raise KeyError("expected")
+
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert finished(client) == (0, 1)
+
+
+def test_retry_when_decides_about_retries(client, full_broker):
+    @dramatiq.actor(broker=full_broker, retry_when=lambda retries, exception: retries < 2, **FAST)
+    def work():
+        raise RuntimeError("it broke")
+
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert finished(client) == (2, 1)
+
+
+def test_a_retry_exception_says_when_to_try_again(full_broker):
+    @dramatiq.actor(broker=full_broker, max_retries=1)
+    def work():
+        calls.append(time.monotonic())
+        if len(calls) == 1:
+            raise Retry(delay=150)
+
+    calls: list[float] = []
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert 0.15 <= calls[1] - calls[0] < 5
+
+
+def test_on_retry_exhausted_is_told(full_broker):
+    @dramatiq.actor(broker=full_broker)
+    def told(message, retries):
+        seen.append((message["actor_name"], retries))
+
+    @dramatiq.actor(broker=full_broker, max_retries=1, on_retry_exhausted="told", **FAST)
+    def work():
+        raise RuntimeError("it broke")
+
+    seen: list = []
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert seen == [("work", {"retries": 1, "max_retries": 1})]
+
+
+def test_a_rate_limit_lets_all_through_one_after_the_other(full_broker):
+    limiter = ConcurrentRateLimiter(StubBackend(), "one", limit=1, ttl=10_000)
+
+    @dramatiq.actor(broker=full_broker, max_retries=None, **FAST)
+    def work(number):
+        with limiter.acquire():
+            running.append(number)
+            assert len(running) == 1
+            time.sleep(0.01)
+            running.remove(number)
+            done.append(number)
+
+    running: list[int] = []
+    done: list[int] = []
+    for number in range(6):
+        work.send(number)
+
+    with working(full_broker, worker_threads=3):
+        full_broker.join("default", timeout=20_000)
+
+    assert sorted(done) == list(range(6))
+
+
+def test_a_rate_limit_that_is_exceeded_ends_in_failed_without_retries(client, full_broker):
+    @dramatiq.actor(broker=full_broker, max_retries=0)
+    def work():
+        raise RateLimitExceeded("too fast")
+
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert finished(client) == (0, 1)
+
+
+def lose_redis_for_enqueues(monkeypatch):
+    """Enqueueing fails, all else works."""
+
+    def away(*_, **__):
+        raise redis.ConnectionError("Redis is away")
+
+    monkeypatch.setattr(JobQueue, "add", away)
+
+
+def test_a_retry_that_cannot_be_enqueued_is_not_lost(client, full_broker, monkeypatch, caplog):
+    @dramatiq.actor(broker=full_broker, **FAST)
+    def work():
+        lose_redis_for_enqueues(monkeypatch)
+        raise RuntimeError("it broke")
+
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert finished(client) == (0, 1)
+    [job_id] = client.zrange("emq:default:failed", 0, -1)
+    assert client.hget(f"emq:default:{job_id.decode()}", "failedReason") == b"RuntimeError: it broke"
+    assert "a message that follows from it could not be enqueued" in caplog.text
+    monkeypatch.undo()
+    assert full_broker.retry("default", job_id)
+
+
+def test_a_success_whose_callback_cannot_be_enqueued_is_not_lost(client, full_broker, monkeypatch):
+    @dramatiq.actor(broker=full_broker)
+    def told(message, result):
+        pass
+
+    @dramatiq.actor(broker=full_broker, on_success="told")
+    def work():
+        lose_redis_for_enqueues(monkeypatch)
+
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert finished(client) == (0, 1)
+
+
+def test_a_message_that_an_actor_could_not_send_is_the_actors_failure(client, full_broker, monkeypatch):
+    """It may catch the error and go on."""
+
+    @dramatiq.actor(broker=full_broker)
+    def work():
+        with monkeypatch.context() as patch:
+            lose_redis_for_enqueues(patch)
+            with pytest.raises(redis.ConnectionError):
+                work.send()
+
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert finished(client) == (1, 0)

@@ -1,0 +1,122 @@
+"""The rights that the user of an EchoMQBroker needs: all of these, and no more."""
+
+from __future__ import annotations
+
+import dramatiq
+import pytest
+import redis
+from dramatiq.errors import ConnectionClosed
+
+from dramatiq_echomq import EchoMQBroker, QueueRefused, StalledCheckerMiddleware
+
+from ..support.brokers import lines, working
+from ..support.job_data import add, id_of, take
+from ..support.queue_data import put
+from ..support.servers import Server, wait_until
+from .test_security_acl import PASSWORD, user
+from .test_security_acl import RIGHTS as CHECKER_RIGHTS
+
+#: What README shows. Not among them: `+select`, which a database other than 0 takes.
+RIGHTS = """
+    ~emq:* +eval +evalsha +client|reply +ping +exists +get +set +del +unlink +rename +type +pttl +incr
+    +hget +hmget +hset +hdel +llen +lpos +lpush +lrange +lrem +rpop +rpush
+    +hlen +xlen +strlen +zpopmin +bzpopmin
+    +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
+"""
+JOB = {"name": "work", "data": "[]"}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def admin(server):
+    with server.client() as admin:
+        admin.flushall()
+        admin.script_flush()
+        yield admin
+
+
+def work(admin, client) -> list:
+    """All that a broker and its consumers can be asked for, with what came of it."""
+    broker = EchoMQBroker(client=client, middleware=[], keep_failed=1, dead_message_ttl=1_000)
+    outcome: list = []
+    add(broker, 1), add(broker, 2, delay=60_000), add(broker, 3, delay=60_000), add(broker, 4, broker_priority=3)
+    broker.pause("q")
+    put(admin, wait=["strange"], jobs={"strange": JOB, "child": JOB, "parent": JOB, "run": JOB, "plan": JOB})
+    broker.resume("q")
+
+    consumer, messages = take(broker, 3)
+    broker.begins.record("q", messages[0].job)
+    outcome.append(broker.begins._connection.can_read(timeout=0.02))
+    broker.locks.renew()
+    admin.delete(f"emq:q:{id_of(messages[0])}:lock")
+    broker.locks.renew()
+    broker.locks._failing_since = 0.0
+    consumer.requeue(messages)
+    broker.locks.renew()
+    outcome += [len(messages), broker.locks._failing_since]
+
+    consumer, messages = take(broker, 3)
+    consumer.ack(messages[0])
+    put(admin, failed={"old": 1, "older": 0}, jobs={"old": JOB, "older": JOB})
+    admin.hset(f"emq:q:{id_of(messages[1])}", "deid", "d")
+    admin.set("emq:q:de:d", id_of(messages[1]))
+    put(admin, **{"parent:dependencies": {f"emq:q:{id_of(messages[1])}"}, "waiting-children": {"parent": 1}})
+    flags = '{"id": "parent", "queueKey": "emq:q", "fpof": true}'
+    admin.hset(f"emq:q:{id_of(messages[1])}", mapping={"parentKey": "emq:q:parent", "parent": flags})
+    consumer.nack(messages[1])
+    outcome += [admin.exists("emq:q:de:d"), admin.zcard("emq:q:failed"), admin.hget("emq:q:parent", "defa") is not None]
+    outcome.append(broker.retry("q", id_of(messages[1])))
+
+    queue = broker._desk("q").queue
+    put(admin, repeat={"s": 1_000}, jobs={"repeat:s:1000": JOB}, **{"repeat:s": {"name": "work", "every": "60000"}})
+    messages[2].job.scheduler, messages[2].job.job_id = b"s", b"repeat:s:1000"
+    queue.advance_scheduler(messages[2].job)
+    outcome.append(admin.zscore("emq:q:repeat", "s") > 1_000)
+    queue._unanswered = "a call whose reply was lost"
+    outcome.append(next(consumer))
+    queue.wait_for_marker(0.01)
+    outcome.append(broker.get_queue_message_counts("q"))
+    broker.flush("q")
+    broker.close()
+    return [*outcome, admin.dbsize()]
+
+
+def outcome(admin, client) -> list:
+    admin.flushall()
+    admin.script_flush()
+    with client:
+        return work(admin, client)
+
+
+def test_a_user_with_these_rights_can_do_all_that_a_broker_does(server, admin):
+    expected = outcome(admin, server.client())
+    assert outcome(admin, user(server, admin, RIGHTS)) == expected
+
+
+@pytest.mark.parametrize("right", RIGHTS.split())
+def test_without_one_of_the_rights_it_cannot(server, admin, right):
+    expected = outcome(admin, server.client())
+    fewer = user(server, admin, " ".join(each for each in RIGHTS.split() if each != right))
+    with pytest.raises((redis.ResponseError, QueueRefused, ConnectionClosed, AssertionError, IndexError)):
+        assert outcome(admin, fewer) == expected
+
+
+def test_a_worker_with_a_checker_runs_as_a_user_with_the_rights_of_both(server, admin, caplog):
+    broker = EchoMQBroker(client=user(server, admin, RIGHTS + CHECKER_RIGHTS), middleware=[])
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=30))
+    actor = dramatiq.actor(lambda *_: None, actor_name="work", queue_name="q", broker=broker)
+    put(admin, active=["a"], jobs={"a": JOB})
+
+    with working(broker):
+        actor.send()
+        actor.send_with_options(delay=50)
+        wait_until(lambda: broker.get_queue_message_counts("q").completed == 3)
+
+    assert len(lines(caplog, "WARNING", "ERROR", "CRITICAL")) == 1  # the stalled job
+    assert PASSWORD not in caplog.text
+    broker.close()

@@ -1,0 +1,35 @@
+"""The script that renews locks, as other runtimes call it."""
+
+from __future__ import annotations
+
+import struct
+
+import msgpack
+import pytest
+
+from dramatiq_echomq.broker.lock_renewer import msgpack_list
+from dramatiq_echomq.protocol.scripts import load
+
+from ..support.queue_data import put, state
+
+JOB = {"name": "work", "data": "[]"}
+
+
+@pytest.mark.parametrize("texts", [[], [b""], [b"a", b"b" * 300, b"c" * 70_000], [b"\xff\x00"], [b"x"] * 70_000])
+def test_lists_are_encoded_as_the_msgpack_package_reads_them(texts):
+    assert msgpack.unpackb(msgpack_list(texts), raw=True) == texts
+    assert struct.unpack(">I", msgpack_list(texts)[1:5]) == (len(texts),)
+
+
+def test_the_script_takes_the_four_arguments_of_other_runtimes(client):
+    """It replies with the ids that could not be renewed; none comes back."""
+    put(client, active=[*"abcd"], stalled={*"abcd"}, jobs=dict.fromkeys("abcd", JOB), locks=["a", "b"])
+    client.set("emq:q:c:lock", "of another worker")
+    tokens = msgpack.packb(["token-of-its-worker"] * 4)
+    args = ["emq:q", tokens, msgpack.packb(["a", "b", "c", "d"]), 90_000]
+
+    assert load("extendLocks-1.lua")(client, ["emq:q:stalled"], args) == [b"c", b"d"]
+
+    found = state(client)
+    assert (found["locks"], found["stalled"]) == ({"a", "b", "c"}, {"c", "d"})
+    assert client.pttl("emq:q:a:lock") > 60_000

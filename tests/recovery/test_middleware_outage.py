@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+import redis
+from dramatiq.brokers.stub import StubBroker
+
+from dramatiq_echomq import StalledCheckerMiddleware
+
+from ..support.brokers import Recorder, booted, lines, recovery, sweepers
+from ..support.queue_data import put, state
+from ..support.servers import Server, wait_until
+
+
+@pytest.fixture(autouse=True)
+def all_lines(caplog):
+    caplog.set_level(logging.INFO)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def checks(server):
+    if server.process is None:
+        server.start()
+    client = redis.Redis.from_url(server.url)
+    client.flushall()
+    return recovery(client, "a", "b", stalled_interval=60_000)
+
+
+def test_an_outage_is_logged_once_when_it_begins_and_once_when_it_ends(server, checks, caplog):
+    checks, recorder = checks
+    checks.visit("a")
+    server.kill()
+    for _ in range(3):
+        assert checks.visit("a") is None
+        assert checks.visit("b") is None
+    (line,) = lines(caplog)
+    assert line.startswith("Stalled jobs of all queues are not recovered for now: ConnectionError: ")
+    assert line.endswith("(tried again every 60 s)")
+
+    server.start()
+    checks.visit("a")
+    checks.visit("b")
+    assert lines(caplog)[1:] == ["Stalled jobs of all queues are recovered again."]
+    assert [queue for queue, _ in recorder.named("check")] == ["a", "a", "b"]
+
+
+def test_the_next_outage_is_logged_again(server, checks, caplog):
+    checks, _ = checks
+    for _ in range(2):
+        server.kill()
+        checks.visit("a")
+        server.start()
+        checks.visit("a")
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"] * 2
+
+
+def test_an_outage_ends_as_well_when_the_first_answer_is_a_refusal(server, checks, caplog):
+    checks, _ = checks
+    server.kill()
+    checks.visit("a")
+    server.start()
+    put(checks.client, "a", active={"x": 1})
+    checks.visit("a")
+    assert [line[:45] for line in lines(caplog)] == [
+        "Stalled jobs of all queues are not recovered ",
+        "Stalled jobs of all queues are recovered agai",
+        "Stalled jobs of queue 'a' are not recovered f",
+    ]
+
+
+def test_a_replica_is_an_outage_of_all_queues(caplog):
+    with Server("--replicaof", "127.0.0.1 1") as replica, redis.Redis.from_url(replica.url) as client:
+        checks, recorder = recovery(client, "a", "b")
+        checks.visit("a")
+        checks.visit("b")
+    (line,) = lines(caplog)
+    assert "all queues are not recovered for now: ReadOnlyError" in line
+    assert recorder.signals == []
+
+
+def test_a_queue_of_the_wrong_type_is_logged_once_and_the_others_are_checked(client, caplog):
+    put(client, "bad", active={"x": 1})
+    put(client, "good", active=["y"], jobs={"y": {}}, stalled={"y"})
+    before = state(client, "bad")
+    checks, recorder = recovery(client, "bad", "good")
+    for _ in range(3):
+        checks.visit("bad")
+        checks.visit("good")
+    assert [line for line in lines(caplog) if "bad" in line] == lines(caplog, "ERROR")
+    (line,) = lines(caplog, "ERROR")
+    assert "emq:bad:active is a zset and should be a list" in line
+    assert recorder.named("recovered") == [("good", ("y",))]
+    assert state(client, "bad") == before
+
+
+def test_a_queue_that_was_repaired_is_checked_again_and_said_so(client, caplog):
+    put(client, active={"x": 1})
+    checks, recorder = recovery(client)
+    checks.visit("q")
+    client.delete("emq:q:active")
+    checks.visit("q")
+    assert lines(caplog)[1:] == ["Stalled jobs of queue 'q' are recovered again."]
+    assert recorder.named("check") == [("q", (0, 0))]
+
+
+def test_queues_of_echomq_2_are_refused_in_one_line_whatever_their_version_says(client, caplog):
+    put(client, meta={"version": "echomq:2\nERROR \x1b[31mforged"}, active=["x"], jobs={"x": {}}, stalled={"x"})
+    before = state(client)
+    checks, _ = recovery(client)
+    checks.visit("q")
+    checks.visit("q")
+    (line,) = lines(caplog)
+    assert "only EchoMQ 1 is understood" in line
+    assert line.isprintable()
+    assert state(client) == before
+
+
+def test_an_error_that_nobody_thought_of_is_logged_once_with_its_traceback(client, caplog, monkeypatch):
+    checks, recorder = recovery(client)
+    with monkeypatch.context() as patch:
+        patch.setattr(checks.checker, "sweep", lambda queue_name: 1 // 0)
+        assert checks.visit("q") is None
+        assert checks.visit("q") is None
+    (record,) = caplog.records
+    assert "ZeroDivisionError" in record.getMessage()
+    assert record.exc_info
+    checks.visit("q")
+    assert len(recorder.named("check")) == 1
+
+
+def test_the_thread_survives_an_outage_at_boot_and_recovers_afterwards(caplog):
+    with Server() as server:
+        server.kill()
+        broker, recorder = StubBroker(), Recorder()
+        broker.add_middleware(StalledCheckerMiddleware(url=server.url, stalled_interval=30))
+        broker.add_middleware(recorder)
+        with booted(broker, "q"):
+            wait_until(lambda: lines(caplog, "ERROR"))
+            server.start()
+            with server.client() as client:
+                put(client, active=["a"], jobs={"a": {}})
+            wait_until(lambda: recorder.named("recovered") == [("q", ("a",))])
+    assert len(lines(caplog, "ERROR")) == 1
+    assert sweepers() == []
+
+
+def test_a_shutdown_during_an_outage_is_quick(caplog):
+    broker = StubBroker()
+    broker.add_middleware(StalledCheckerMiddleware(url="redis://127.0.0.1:1", stalled_interval=10))
+    with booted(broker, "q"):
+        wait_until(lambda: lines(caplog, "ERROR"))
+        began = time.monotonic()
+    assert time.monotonic() - began < 3
+    assert sweepers() == []

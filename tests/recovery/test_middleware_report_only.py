@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+from dramatiq.brokers.stub import StubBroker
+
+from dramatiq_echomq import StalledCheckerMiddleware
+
+from ..support.brokers import Recorder, booted, lines, recovery
+from ..support.queue_data import LOCK, key, put
+from ..support.servers import wait_until
+
+
+@pytest.fixture(autouse=True)
+def all_lines(caplog):
+    caplog.set_level(logging.INFO)
+
+
+def dump(client) -> dict:
+    """Everything in the database, byte for byte, with which keys have a TTL."""
+    return {name: (client.dump(name), client.pttl(name) >= 0) for name in sorted(client.keys("*"))}
+
+
+def put_one_job_of_each_kind(client) -> None:
+    jobs = {"healthy": {}, "old": {}, "bad": {"stc": "1"}, "once": {"opts": '{"attempts": 1}'}, "done": {}}
+    put(
+        client,
+        active=["healthy", "old", "bad", "once", "done", "gone"],
+        jobs=jobs,
+        locks=["healthy"],
+        completed={"done": 1},
+    )
+
+
+def test_reports_write_nothing_and_say_what_checks_would_do(client, caplog):
+    put_one_job_of_each_kind(client)
+    before = dump(client)
+    checks, recorder = recovery(client, report_only=True)
+
+    checks.visit("q")
+    assert recorder.signals == [("check", "q", (0, 0))]
+    recorder.signals.clear()
+    checks.visit("q")
+
+    assert recorder.signals == [("check", "q", (1, 2)), ("recovered", "q", ("old",)), ("failed", "q", ("once", "bad"))]
+    assert lines(caplog) == [
+        "1 stalled jobs of queue 'q' would have been brought back: 'old'",
+        "2 jobs of queue 'q' stalled too often and would have been failed: 'once', 'bad'",
+    ]
+    assert dump(client) == before
+
+
+def test_a_report_is_logged_again_when_something_changed(client, caplog):
+    put(client, active=["a"], jobs={"a": {}}, stalled={"a"})
+    checks, recorder = recovery(client, report_only=True)
+    checks.visit("q")
+    checks.visit("q")
+    assert len(lines(caplog)) == 1
+    assert len(recorder.named("recovered")) == 2
+
+    put(client, active=["b"], jobs={"b": {}}, stalled={"b"})
+    checks.visit("q")
+    assert len(lines(caplog)) == 2
+    assert lines(caplog)[1].startswith("2 stalled jobs")
+
+
+def test_a_job_whose_lock_came_back_between_two_reports_begins_anew(client):
+    put(client, active=["a"], jobs={"a": {}})
+    checks, recorder = recovery(client, report_only=True)
+    checks.visit("q")
+    client.set(key("q", "a:lock"), LOCK["token"])
+    checks.visit("q")
+    client.delete(key("q", "a:lock"))
+    checks.visit("q")
+    assert recorder.named("recovered") == []
+    checks.visit("q")
+    assert recorder.named("recovered") == [("q", ("a",))]
+
+
+def test_the_marks_of_other_sweepers_count_in_a_report(client):
+    put(client, active=["a"], jobs={"a": {}}, stalled={"a"})
+    checks, recorder = recovery(client, report_only=True)
+    checks.visit("q")
+    assert recorder.named("recovered") == [("q", ("a",))]
+
+
+def test_a_report_is_made_although_another_sweeper_holds_the_throttle(client):
+    put(client, active=["a"], jobs={"a": {}}, stalled={"a"}, stalled_check="another")
+    checks, recorder = recovery(client, report_only=True)
+    checks.visit("q")
+    assert recorder.named("check") == [("q", (1, 0))]
+
+
+def test_a_worker_that_only_reports_writes_nothing(client):
+    put_one_job_of_each_kind(client)
+    before = dump(client)
+    broker, recorder = StubBroker(), Recorder()
+    broker.add_middleware(StalledCheckerMiddleware(client=client, stalled_interval=20, report_only=True))
+    broker.add_middleware(recorder)
+    with booted(broker, "q"):
+        wait_until(lambda: recorder.named("failed"))
+    assert recorder.named("recovered")[0] == ("q", ("old",))
+    assert dump(client) == before
+
+
+def test_a_refused_queue_is_refused_in_a_report_as_well(client, caplog):
+    put(client, active={"x": 1})
+    before = dump(client)
+    checks, recorder = recovery(client, report_only=True)
+    checks.visit("q")
+    (line,) = lines(caplog)
+    assert "should be a list" in line
+    assert recorder.signals == []
+    assert dump(client) == before

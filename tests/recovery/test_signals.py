@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+from dramatiq import Middleware
+from dramatiq.brokers.stub import StubBroker
+
+from dramatiq_echomq import StalledSignals
+from dramatiq_echomq.signals import send_signal
+
+from ..support.brokers import Recorder, recovery
+from ..support.queue_data import put
+
+
+def test_a_check_that_finds_nothing_sends_zeros_and_no_ids(client):
+    checks, recorder = recovery(client)
+    checks.visit("q")
+    assert recorder.signals == [("check", "q", (0, 0))]
+
+
+def test_each_check_says_what_it_brought_back_and_what_it_failed(client):
+    put(client, active=["new", "bad", "old"], jobs={"new": {}, "bad": {"stc": "1"}, "old": {}}, stalled={"bad", "old"})
+    checks, recorder = recovery(client)
+
+    checks.visit("q")
+    assert recorder.signals == [("check", "q", (1, 1)), ("recovered", "q", ("old",)), ("failed", "q", ("bad",))]
+
+
+def test_the_ids_come_with_the_oldest_job_first(client):
+    put(client, active=["3", "2", "1"], jobs={job_id: {} for job_id in "123"}, stalled=set("123"))
+    checks, recorder = recovery(client)
+    checks.visit("q")
+    assert recorder.named("recovered") == [("q", ("1", "2", "3"))]
+
+
+def test_a_check_that_another_sweeper_keeps_from_being_made_sends_nothing(client):
+    put(client, stalled_check="another")
+    client.pexpire("emq:q:stalled-check", 60_000)
+    checks, recorder = recovery(client)
+    assert checks.visit("q") > 50_000
+    assert recorder.signals == []
+
+
+def test_signals_go_to_the_middleware_that_was_added_last_first():
+    order = []
+
+    class Listener(StalledSignals):
+        def __init__(self, name):
+            self.name = name
+
+        def after_stalled_check(self, broker, queue_name, *, recovered, failed):
+            order.append(self.name)
+
+    broker = StubBroker(middleware=[Listener(1), Listener(2), Listener(3)])
+    send_signal(broker, "after_stalled_check", "q", recovered=0, failed=0)
+    assert order == [3, 2, 1]
+
+
+class HasNoHook(Middleware):
+    pass
+
+
+def test_middleware_without_the_hook_is_skipped_in_silence(caplog):
+    caplog.set_level(logging.DEBUG)
+    recorder = Recorder()
+    broker = StubBroker(middleware=[recorder, HasNoHook()])
+    send_signal(broker, "after_stalled_failed", "q", ("a",))
+    assert recorder.signals == [("failed", "q", ("a",))]
+    assert caplog.records == []
+
+
+class RaisesInHook(Middleware):
+    def after_stalled_check(self, broker, queue_name, *, recovered, failed):
+        raise LookupError("out of luck")
+
+
+class RaisesBeforeHook(Middleware):
+    @property
+    def after_stalled_check(self):
+        raise LookupError("out of luck")
+
+
+class TakesNoArguments(Middleware):
+    def after_stalled_check(self):
+        raise NotImplementedError
+
+
+class IsNoFunction(Middleware):
+    after_stalled_check = "luck"
+
+
+@pytest.mark.parametrize("broken", [RaisesInHook, RaisesBeforeHook, TakesNoArguments, IsNoFunction])
+def test_an_error_in_a_hook_is_logged_and_reaches_nobody_else(broken, caplog):
+    recorder = Recorder()
+    broker = StubBroker(middleware=[recorder, broken()])
+    send_signal(broker, "after_stalled_check", "q", recovered=0, failed=0)
+    assert recorder.signals == [("check", "q", (0, 0))]
+    (record,) = caplog.records
+    assert record.levelname == "CRITICAL"
+    assert "after_stalled_check" in record.getMessage()
+    assert record.exc_info
+
+
+def test_a_broken_hook_does_not_end_the_checks(client):
+    checks, recorder = recovery(client)
+    checks.broker.add_middleware(RaisesInHook())
+    checks.visit("q")
+    client.delete("emq:q:stalled-check")
+    checks.visit("q")
+    assert len(recorder.named("check")) == 2
+
+
+def test_the_base_class_has_every_hook_and_they_do_nothing():
+    signals = StalledSignals()
+    broker = StubBroker(middleware=[])
+    assert signals.after_stalled_check(broker, "q", recovered=1, failed=1) is None
+    assert signals.after_stalled_recovered(broker, "q", ["a"]) is None
+    assert signals.after_stalled_failed(broker, "q", ["a"]) is None

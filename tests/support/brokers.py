@@ -1,0 +1,81 @@
+"""Brokers, workers and middleware for tests of what runs inside a Dramatiq worker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import redis
+from dramatiq import Broker, Worker
+from dramatiq.brokers.stub import StubBroker
+
+from dramatiq_echomq import Settings, StalledSignals
+from dramatiq_echomq.recovery.recoverer import Recovery
+
+
+class Recorder(StalledSignals):
+    """Keeps the signals it was sent, as (signal, queue, what it said)."""
+
+    def __init__(self) -> None:
+        self.signals: list[tuple] = []
+
+    def after_stalled_check(self, broker, queue_name, *, recovered, failed):
+        self.signals.append(("check", queue_name, (recovered, failed)))
+
+    def after_stalled_recovered(self, broker, queue_name, job_ids):
+        self.signals.append(("recovered", queue_name, tuple(job_ids)))
+
+    def after_stalled_failed(self, broker, queue_name, job_ids):
+        self.signals.append(("failed", queue_name, tuple(job_ids)))
+
+    def named(self, signal: str) -> list[tuple]:
+        return [entry[1:] for entry in self.signals if entry[0] == signal]
+
+
+@contextmanager
+def working(broker: Broker, **parameters) -> Iterator[Worker]:
+    """A real worker of a broker."""
+    worker = Worker(broker, **{"worker_timeout": 20, "worker_threads": 1, **parameters})
+    worker.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
+
+
+@contextmanager
+def booted(broker: Broker, *queues: str) -> Iterator[SimpleNamespace]:
+    """What middleware sees of a worker with these queues, without the worker."""
+    worker = SimpleNamespace(consumers=dict.fromkeys(queues))
+    broker.emit_before("worker_boot", worker)
+    broker.emit_after("worker_boot", worker)
+    try:
+        yield worker
+    finally:
+        broker.emit_before("worker_shutdown", worker)
+        broker.emit_after("worker_shutdown", worker)
+
+
+def recovery(client: redis.Redis, *queues: str, **settings) -> tuple[Recovery, Recorder]:
+    """A Recovery to call `visit` of, and what records its signals."""
+    recorder = Recorder()
+    broker = StubBroker(middleware=[recorder])
+    worker = SimpleNamespace(consumers=dict.fromkeys(queues or ("q",)))
+    settings = {"stalled_interval": 1, **settings}
+    return Recovery(broker, worker, client=client, settings=Settings(**settings), queues=None), recorder
+
+
+def sweepers() -> list[threading.Thread]:
+    """The checker threads that are alive."""
+    return [thread for thread in threading.enumerate() if thread.name == "dramatiq-echomq-sweeper"]
+
+
+def lines(caplog, *levels: str) -> list[str]:
+    """The log lines of this package, of these levels or of all."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.startswith("dramatiq_echomq") and (not levels or record.levelname in levels)
+    ]

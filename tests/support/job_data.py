@@ -1,0 +1,63 @@
+"""Jobs of an EchoMQBroker as plain data, and short ways to add and take them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+
+from dramatiq import Consumer, Message, MessageProxy
+
+from dramatiq_echomq import EchoMQBroker
+
+from .queue_data import NOW
+
+WORKER = f"{socket.gethostname()}:{os.getpid()}"
+META = {"version": "echomq:1"}
+WOKEN = {"0": 0}
+
+
+def message(*args, actor: str = "work", queue: str = "q", **options) -> Message:
+    return Message(queue_name=queue, actor_name=actor, args=args, kwargs={}, options=options)
+
+
+def add(broker: EchoMQBroker, *args, delay: int | None = None, **options) -> Message:
+    """Enqueue a message with these arguments and options."""
+    return broker.enqueue(message(*args, **options), delay=delay)
+
+
+def id_of(message: Message | MessageProxy) -> str:
+    return message.options["echomq_job_id"]
+
+
+def added(message: Message, **fields: str) -> dict[str, str]:
+    """The hash of a job that was just added for a message, by its id."""
+    options = {name: value for name, value in message.options.items() if name != "eta"}
+    data = dataclasses.replace(message, options=options).encode().decode()
+    return {
+        "name": message.actor_name,
+        "data": data,
+        "opts": "{}",
+        "timestamp": str(NOW),
+        "delay": "0",
+        "priority": "0",
+        **fields,
+    }
+
+
+def picked_up(times: int = 1, **fields: str) -> dict[str, str]:
+    """The fields that a pickup adds to a job."""
+    return {"processedOn": str(NOW), "pb": WORKER, "ats": str(times), "unbegun": str(times), **fields}
+
+
+def ended(times: int = 1, **fields: str) -> dict[str, str]:
+    """The fields that a pickup and its end add to a job."""
+    begun = {name: value for name, value in picked_up(times).items() if name != "unbegun"}
+    return {**begun, "atm": "1", "finishedOn": str(NOW), **fields}
+
+
+def take(broker: EchoMQBroker, count: int = 1, *, queue: str = "q") -> tuple[Consumer, list[MessageProxy]]:
+    """Take so many messages, or fewer when there are not as many, with one consumer."""
+    consumer = broker.consume(queue, prefetch=count, timeout=1)
+    found = [next(consumer) for _ in range(count)]
+    return consumer, [message for message in found if message is not None]
