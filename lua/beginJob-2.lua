@@ -1,3 +1,4 @@
+-- Built by tools/build-lua from lua/src/commands/beginJob-2.lua: edit that file, not this one.
 --[[
 Records that a worker begins a job which it had fetched before. If the worker dies from now
 on, the job has stalled.

@@ -1,3 +1,4 @@
+-- Built by tools/build-lua from lua/src/commands/extendLocks-1.lua: edit that file, not this one.
 --[[
 Renews the locks that a worker process holds in a queue, and removes the marks of their jobs.
 

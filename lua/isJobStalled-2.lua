@@ -1,3 +1,4 @@
+-- Built by tools/build-lua from lua/src/commands/isJobStalled-2.lua: edit that file, not this one.
 --[[
 Tells whether a job sits in `active` and has no lock.
 
@@ -6,7 +7,78 @@ ARGV  1 the job's id
 
 Returns 1 or 0. Cost: O(N) in `active` for a job without a lock, else O(1).
 --]]
---- include values
+
+--- includes/values.lua
+-- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
+-- large to count on as the largest.
+local function counter(value)
+  if type(value) == "string" and value:match("^%-?%d+$") then
+    return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
+  end
+  return 0
+end
+
+-- A whole number as text, however large it is.
+local function digits(number)
+  return string.format("%.0f", number)
+end
+
+-- A number out of JSON, as number or as digits; nil for all else.
+local function number(value)
+  if type(value) ~= "number" and type(value) ~= "string" then
+    return nil
+  end
+  value = tonumber(value)
+  if value and value == value and math.abs(value) < 2 ^ 53 then
+    return value
+  end
+  return nil
+end
+
+-- The table of a JSON object. A field that is absent is an empty one; for text that is
+-- no JSON object the second value is false.
+local function object(text)
+  if not text or text == "" or text == "{}" then
+    return {}, true
+  end
+  local decoded, value = pcall(cjson.decode, text)
+  if decoded and type(value) == "table" and value[1] == nil then
+    return value, true
+  end
+  return {}, false
+end
+
+-- The reply of a command, or nil when the command failed.
+local function attempt(...)
+  local reply = redis.pcall(...)
+  if type(reply) == "table" and reply.err then
+    return nil
+  end
+  return reply
+end
+
+-- What answers with a number if and only if a key has the type, or is not there. That costs
+-- half of what TYPE costs.
+local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+-- What is wrong with the first key that holds something else than it should, or nil.
+-- `types` is a list of a key, its type, a key, its type …
+local function mistyped(types)
+  for at = 1, #types, 2 do
+    local key, should_be = types[at], types[at + 1]
+    local size = redis.pcall(SIZE[should_be], key)
+    if type(size) ~= "number" then
+      if not size.err:find("WRONGTYPE", 1, true) then
+        return key .. " may not be used by this user, or not from here"
+      end
+      local found = attempt("TYPE", key)
+      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+    end
+  end
+  return nil
+end
+
+--- commands/isJobStalled-2.lua
 local fault = mistyped({ KEYS[1], "list" })
 if fault then
   return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Repair or remove that key.")

@@ -1,3 +1,4 @@
+-- Built by tools/build-lua from lua/src/commands/moveStalledJobsToWait-8.lua: edit that file, not this one.
 --[[
 Finds the jobs of dead workers in a queue: marks them, and brings back or fails those that
 an earlier check has marked. See "Stalled recovery" in the EchoMQ protocol.
@@ -34,7 +35,8 @@ them would make the check quadratic.
 The marks of earlier checks are set aside while a sweep runs: that tells them from its own
 marks, and those left over at the end name ids that are no longer in `active`.
 --]]
---- include values
+
+--- includes/values.lua
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
@@ -103,8 +105,8 @@ local function mistyped(types)
   end
   return nil
 end
---- end values
---- include queue
+
+--- includes/queue.lua
 -- The keys of the queue with a prefix that ends in a colon.
 local function queue_at(prefix)
   return {
@@ -209,8 +211,8 @@ local function delay(queue, id, due)
   emit(queue, "delayed", id, "delay", digits(due))
   mark_next_due(queue)
 end
---- end queue
---- include finish
+
+--- includes/finish.lua
 -- The most finished jobs that one more finished job removes.
 local PRUNED_AT_ONCE = 1000
 
@@ -272,8 +274,8 @@ local function release_deduplication(queue, deduplication_id, id)
     redis.call("DEL", key)
   end
 end
---- end finish
---- include parents
+
+--- includes/parents.lua
 -- Where a job's flow parent lives, or nil for a job without one: its key, id and queue.
 local function parent_of(job)
   local data = job.parent
@@ -366,7 +368,8 @@ local function tell_parent_of_failure(job, child_key, reason, timestamp)
   end
   return nil
 end
---- end parents
+
+--- commands/moveStalledJobsToWait-8.lua
 local CHUNK = 1000 -- ids looked at together; Lua unpacks no more than 8,000
 local KEPT_FOR = 600000 -- ms that the state of a sweep outlives a dead sweeper
 local RETAKE_EARLY = 1000 -- most ms by which a sweeper may come early to its own throttle

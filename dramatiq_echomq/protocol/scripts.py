@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -15,20 +14,6 @@ from .logtext import on_one_line
 
 #: What the scripts put before the errors that they return themselves.
 REFUSAL = "ECHOMQ "
-
-#: ``--- include name``, with or without the included text and ``--- end name`` below it.
-_INCLUDE = re.compile(r"^--- include (\w+)\n(?:.*?^--- end \1\n)?", re.MULTILINE | re.DOTALL)
-
-
-def expand(text: str) -> str:
-    """Put the files of ``lua/includes/`` where a script names them."""
-
-    def included(match: re.Match[str]) -> str:
-        name = match.group(1)
-        body = (files("dramatiq_echomq.lua") / "includes" / f"{name}.lua").read_text("utf-8")
-        return f"--- include {name}\n{body}--- end {name}\n"
-
-    return _INCLUDE.sub(included, text)
 
 
 class Script:
@@ -84,4 +69,4 @@ def load(file_name: str) -> Script:
     Parameters:
       file_name(str): Say ``moveStalledJobsToWait-8.lua``.
     """
-    return Script(file_name, expand((files("dramatiq_echomq.lua") / file_name).read_text("utf-8")))
+    return Script(file_name, (files("dramatiq_echomq.lua") / file_name).read_text("utf-8"))

@@ -70,15 +70,17 @@ def python(dist, tmp_path_factory) -> Path:
     return python
 
 
-def lua_files() -> set[str]:
-    return {str(path.relative_to(ROOT)) for path in (ROOT / "lua").rglob("*.lua")}
+def lua_files(pattern: str) -> set[str]:
+    return {str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)}
 
 
 def test_the_wheel_holds_the_scripts_and_the_types(dist):
     (wheel,) = dist.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
 
-    assert {f"dramatiq_echomq/{name}" for name in lua_files()} <= names
+    scripts = {name for name in names if name.endswith(".lua")}
+
+    assert scripts == {f"dramatiq_echomq/{name}" for name in lua_files("lua/*.lua")}
     assert {"dramatiq_echomq/py.typed", "dramatiq_echomq/demo/story.py"} <= names
     assert {name.partition("/")[0] for name in names if "dist-info" not in name} == {"dramatiq_echomq"}
     assert any(name.endswith("LICENSE") for name in names)
@@ -89,7 +91,7 @@ def test_the_sdist_holds_what_a_developer_needs(dist):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
 
-    assert lua_files() <= names
+    assert lua_files("lua/**/*.lua") <= names
     assert {
         "README.rst",
         "CHANGELOG.rst",
@@ -97,6 +99,7 @@ def test_the_sdist_holds_what_a_developer_needs(dist):
         "pyproject.toml",
         "tests/conftest.py",
         "benchmarks/sweep.py",
+        "tools/build-lua",
     } <= names
     assert not [name for name in names if "node_modules" in name or "__pycache__" in name]
 

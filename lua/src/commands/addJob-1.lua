@@ -1,0 +1,45 @@
+--[[
+Adds a job to a queue.
+
+KEYS  1 meta
+ARGV  1 key prefix of the queue, with its last colon  2 id  3 name  4 data  5 opts, a JSON object
+      6 timestamp in ms  7 when it is due in ms, or 0 for now  8 priority, or 0
+      9 what `version` of the meta becomes when there is none
+
+Returns 1, or 0 when the job is there already: the call was sent twice.
+
+Cost: O(log N) in the jobs delayed or prioritized.
+--]]
+--- include values
+--- include queue
+--- include enter
+local prefix, id, name, data, opts, timestamp = unpack(ARGV, 1, 6)
+local due, priority, version = number(ARGV[7]), number(ARGV[8]), ARGV[9]
+local queue = queue_at(prefix)
+local key = prefix .. id
+
+local types
+if due > 0 then
+  types = { queue.delayed, "zset" }
+elseif priority > 0 then
+  types = { queue.prioritized, "zset", queue.pc, "string" }
+else
+  types = { queue.wait, "list", queue.paused, "list" }
+end
+local fault = mistyped(types) or refusal(queue, {
+  queue.meta, "hash", queue.active, "list", queue.marker, "zset", queue.events, "stream", prefix .. "id", "string",
+})
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+if redis.call("EXISTS", key) == 1 then
+  return 0
+end
+redis.call("INCR", prefix .. "id")
+if queue.version == "" then
+  redis.call("HSET", queue.meta, "version", version)
+end
+redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
+  "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
+enter(queue, id, name, priority, due)
+return 1

@@ -1,0 +1,67 @@
+--[[
+Gives jobs back that their worker holds and does not run, as if it had never taken them.
+
+KEYS  1 meta
+ARGV  1 key prefix of the queue, with its last colon
+      2 and on: id and token of each job, in the order in which they are to be taken again
+
+They are the next ones to be taken. Returns the ids that the worker did not hold any more;
+nothing is written for those. A call that is sent twice finds its jobs given back.
+
+Cost: for each job O(N) in `active` from its new end to the job, O(log N) in those prioritized.
+--]]
+--- include values
+--- include queue
+local prefix = ARGV[1]
+local queue = queue_at(prefix)
+local lost, were_given_back = {}, false
+
+-- The score that goes before all others of a priority. It may have to go below the first that
+-- `pc` gives out.
+local function first_score(priority)
+  local lowest, highest = priority * 2 ^ 32 - 2 ^ 31, priority * 2 ^ 32 + 2 ^ 31 - 1
+  local first = redis.call("ZRANGEBYSCORE", queue.prioritized, digits(lowest), digits(highest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  return first and digits(math.max(tonumber(first) - 1, lowest)) or priority_score(queue, priority)
+end
+
+local function give_back(id)
+  local key = prefix .. id
+  local fields = redis.call("HMGET", key, "priority", "ats")
+  local priority = number(fields[1]) or 0
+  redis.call("DEL", key .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  redis.call("LREM", queue.active, 1, id) -- from its new end: jobs that were not begun are not old
+  redis.call("HSET", key, "ats", digits(math.max(counter(fields[2]) - 1, 0)))
+  redis.call("HDEL", key, "unbegun", "processedOn", "pb")
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, first_score(priority), id)
+  else
+    redis.call("RPUSH", queue.is_paused and queue.paused or queue.wait, id)
+  end
+  emit(queue, "waiting", id, "prev", "active")
+  were_given_back = true
+end
+
+-- Only a job that was given back has no lock and no worker.
+local function is_given_back(id)
+  return redis.call("EXISTS", prefix .. id, prefix .. id .. ":lock") == 1 and not attempt("HGET", prefix .. id, "pb")
+end
+
+local fault = refusal(queue, types_of(queue))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+trim_events(queue)
+for at = #ARGV - 1, 2, -2 do
+  local id, token = ARGV[at], ARGV[at + 1]
+  if attempt("GET", prefix .. id .. ":lock") == token and redis.call("TYPE", prefix .. id).ok == "hash" then
+    give_back(id)
+  elseif not is_given_back(id) then
+    lost[#lost + 1] = id
+  end
+end
+if were_given_back then
+  wake(queue)
+end
+return lost
