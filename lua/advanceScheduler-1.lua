@@ -14,6 +14,9 @@ Cost: O(log N) in the jobs delayed or prioritized and in the schedulers.
 --]]
 
 --- includes/values.lua
+-- Values as they come out of Redis and JSON: whatever another program has written there, a
+-- script goes on with a sensible value. Needs no other include.
+
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
@@ -62,6 +65,34 @@ local function attempt(...)
   return reply
 end
 
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+  }
+end
+
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
+end
+
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
 -- What answers with a number if and only if a key has the type, or is not there. That costs
 -- half of what TYPE costs.
 local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
@@ -83,27 +114,8 @@ local function mistyped(types)
   return nil
 end
 
---- includes/queue.lua
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
-  return {
-    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-  }
-end
-
--- All keys of a queue with their types.
-local function types_of(queue, ...)
-  return {
-    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-  }
-end
+--- includes/queue/meta.lua
+-- What the meta of a queue says, and why a script may refuse the queue. Needs:
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
@@ -130,16 +142,9 @@ local function refusal(queue, types)
   return nil
 end
 
-local function is_maxed(queue)
-  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
-end
-
--- Wakes an idle worker, unless none may take a job now.
-local function wake(queue)
-  if not queue.is_paused and not is_maxed(queue) then
-    redis.call("ZADD", queue.marker, 0, "0")
-  end
-end
+--- includes/queue/events.lua
+-- The stream of events, which is kept near its greatest length. A script that emits many
+-- events trims it once, before them. Needs no other include; the queue's meta must have been read.
 
 local function trim_events(queue)
   redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
@@ -154,29 +159,38 @@ local function emit_last(queue, event, id, ...)
   redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
--- Jobs of one priority are taken in the order in which they came.
-local function priority_score(queue, priority)
-  local count = counter(redis.call("GET", queue.pc)) + 1
-  redis.call("SET", queue.pc, digits(count))
-  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+
+-- Whether as many jobs are active as the queue's global concurrency allows.
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
 end
 
--- Makes a job available. LPUSH joins the back of the line, RPUSH jumps to its front.
-local function make_available(queue, id, priority, push)
-  if priority > 0 then
-    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-  else
-    redis.call(push, queue.is_paused and queue.paused or queue.wait, id)
+-- Wakes an idle worker, unless none may fetch a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
   end
+end
+
+-- When the next delayed job is due in ms, or nil.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
 end
 
 -- Tells idle workers when the next delayed job is due.
 local function mark_next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  if score then
-    redis.call("ZADD", queue.marker, digits(math.floor(tonumber(score) / 4096)), "1")
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
   end
 end
+
+--- includes/queue/delay.lua
+-- How a job comes to wait for a time. Needs:
 
 -- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
 local function delay(queue, id, due)
@@ -189,9 +203,36 @@ local function delay(queue, id, due)
   mark_next_due(queue)
 end
 
---- includes/enter.lua
--- Lets a new job, whose hash is there, into the queue: now, or when it is due in ms (0 for now).
-local function enter(queue, id, name, priority, due)
+--- includes/queue/line.lua
+-- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+-- queue's meta must have been read. Needs:
+
+-- Jobs of one priority are fetched in the order in which they came.
+local function priority_score(queue, priority)
+  local count = counter(redis.call("GET", queue.pc)) + 1
+  redis.call("SET", queue.pc, digits(count))
+  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+end
+
+-- The list whose jobs wait without a priority.
+local function waiting_list(queue)
+  return queue.is_paused and queue.paused or queue.wait
+end
+
+-- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+local function make_available(queue, id, priority, push)
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+  else
+    redis.call(push, waiting_list(queue), id)
+  end
+end
+
+--- includes/queue/add.lua
+-- How a new job, whose hash is there, comes into a queue. Needs:
+
+-- Makes a new job available now, or when it is due in ms (0 for now).
+local function add_to_queue(queue, id, name, priority, due)
   emit_last(queue, "added", id, "name", name)
   if due > 0 then
     delay(queue, id, due)
@@ -203,6 +244,7 @@ local function enter(queue, id, name, priority, due)
 end
 
 --- commands/advanceScheduler-1.lua
+
 local prefix, scheduler, producer, timestamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local queue = queue_at(prefix)
 local scheduler_key = queue["repeat"] .. ":" .. scheduler
@@ -255,5 +297,5 @@ redis.call("HSET", prefix .. id, "name", plan[1] or job[2] or "", "data", plan[2
   "opts", opts_of_next(opts, due, count, id), "timestamp", timestamp, "delay", digits(math.max(due - now, 0)),
   "priority", digits(priority), "rjk", scheduler)
 redis.call("HSET", prefix .. producer, "nrjid", id)
-enter(queue, id, plan[1] or job[2] or "", priority, due > now and due or 0)
+add_to_queue(queue, id, plan[1] or job[2] or "", priority, due > now and due or 0)
 return 1

@@ -18,6 +18,9 @@ Cost: O(N) in `active` from its old end to the job, O(log N) in the finished job
 --]]
 
 --- includes/values.lua
+-- Values as they come out of Redis and JSON: whatever another program has written there, a
+-- script goes on with a sensible value. Needs no other include.
+
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
@@ -66,6 +69,34 @@ local function attempt(...)
   return reply
 end
 
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+  }
+end
+
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
+end
+
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
 -- What answers with a number if and only if a key has the type, or is not there. That costs
 -- half of what TYPE costs.
 local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
@@ -87,27 +118,8 @@ local function mistyped(types)
   return nil
 end
 
---- includes/queue.lua
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
-  return {
-    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-  }
-end
-
--- All keys of a queue with their types.
-local function types_of(queue, ...)
-  return {
-    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-  }
-end
+--- includes/queue/meta.lua
+-- What the meta of a queue says, and why a script may refuse the queue. Needs:
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
@@ -134,16 +146,9 @@ local function refusal(queue, types)
   return nil
 end
 
-local function is_maxed(queue)
-  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
-end
-
--- Wakes an idle worker, unless none may take a job now.
-local function wake(queue)
-  if not queue.is_paused and not is_maxed(queue) then
-    redis.call("ZADD", queue.marker, 0, "0")
-  end
-end
+--- includes/queue/events.lua
+-- The stream of events, which is kept near its greatest length. A script that emits many
+-- events trims it once, before them. Needs no other include; the queue's meta must have been read.
 
 local function trim_events(queue)
   redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
@@ -158,48 +163,56 @@ local function emit_last(queue, event, id, ...)
   redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
--- Jobs of one priority are taken in the order in which they came.
-local function priority_score(queue, priority)
-  local count = counter(redis.call("GET", queue.pc)) + 1
-  redis.call("SET", queue.pc, digits(count))
-  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+
+-- Whether as many jobs are active as the queue's global concurrency allows.
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
 end
 
--- Makes a job available. LPUSH joins the back of the line, RPUSH jumps to its front.
-local function make_available(queue, id, priority, push)
-  if priority > 0 then
-    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-  else
-    redis.call(push, queue.is_paused and queue.paused or queue.wait, id)
+-- Wakes an idle worker, unless none may fetch a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
   end
+end
+
+-- When the next delayed job is due in ms, or nil.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
 end
 
 -- Tells idle workers when the next delayed job is due.
 local function mark_next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  if score then
-    redis.call("ZADD", queue.marker, digits(math.floor(tonumber(score) / 4096)), "1")
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
   end
 end
 
--- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
-local function delay(queue, id, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  local score = last and math.min(tonumber(last) + 1, highest) or lowest
-  redis.call("ZADD", queue.delayed, digits(score), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
+--- includes/queue/remove.lua
+-- How a job is removed. Needs no other include.
+
+-- Removes the hash of a job and what stands beside it. The lock is not among that: a job that
+-- is removed when it finishes has none.
+local function remove_job(queue, id)
+  local key = queue.prefix .. id
+  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
+    key .. ":unsuccessful")
 end
 
---- includes/finish.lua
+--- includes/finish/retention.lua
+-- Which finished jobs are kept, and for how long. Needs:
+
 -- The most finished jobs that one more finished job removes.
 local PRUNED_AT_ONCE = 1000
 
 -- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
 -- have `count` and `age` (seconds), empty for all.
-local function kept(value)
+local function retention(value)
   if value == true then
     return { count = 0 }
   elseif type(value) == "table" then
@@ -208,10 +221,13 @@ local function kept(value)
   return { count = number(value) }
 end
 
-local function remove_job(queue, id)
-  local key = queue.prefix .. id
-  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
-    key .. ":unsuccessful")
+-- What the opts of a job say about it, under the names that the runtimes write.
+local function retention_of_completed(opts)
+  return retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+end
+
+local function retention_of_failed(opts)
+  return retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
 end
 
 -- Removes what a finished set holds beyond `keep`.
@@ -245,6 +261,9 @@ local function retain(queue, finished, id, keep, timestamp)
   end
 end
 
+--- includes/finish/deduplication.lua
+-- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
+
 -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
 local function release_deduplication(queue, deduplication_id, id)
   if not deduplication_id then
@@ -256,8 +275,11 @@ local function release_deduplication(queue, deduplication_id, id)
   end
 end
 
---- includes/parents.lua
--- Where a job's flow parent lives, or nil for a job without one: its key, id and queue.
+--- includes/parents/parent.lua
+-- The flow parent of a job, which may live in another queue. Needs:
+
+-- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
+-- is a table of `parent`, its decoded field, and `parent_key`.
 local function parent_of(job)
   local data = job.parent
   local key, id, base = job.parent_key, data.id, data.queueKey
@@ -282,7 +304,49 @@ local function unfit_parent(parent)
     parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
 end
 
--- Moves a parent out of the set in which it waits to the front of its line; a delay of
+--- includes/queue/line.lua
+-- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+-- queue's meta must have been read. Needs:
+
+-- Jobs of one priority are fetched in the order in which they came.
+local function priority_score(queue, priority)
+  local count = counter(redis.call("GET", queue.pc)) + 1
+  redis.call("SET", queue.pc, digits(count))
+  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+end
+
+-- The list whose jobs wait without a priority.
+local function waiting_list(queue)
+  return queue.is_paused and queue.paused or queue.wait
+end
+
+-- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+local function make_available(queue, id, priority, push)
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+  else
+    redis.call(push, waiting_list(queue), id)
+  end
+end
+
+--- includes/queue/delay.lua
+-- How a job comes to wait for a time. Needs:
+
+-- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
+local function delay(queue, id, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  local score = last and math.min(tonumber(last) + 1, highest) or lowest
+  redis.call("ZADD", queue.delayed, digits(score), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
+
+--- includes/parents/release.lua
+-- How a flow parent that has waited for its children becomes available. Needs:
+
+-- Moves a parent out of the set in which it waits to the front of its queue; a delay of
 -- its own comes first.
 local function release_parent(parent, from, timestamp)
   local queue = parent.queue
@@ -300,6 +364,28 @@ local function release_parent(parent, from, timestamp)
     emit(queue, "waiting", parent.id, "prev", "waiting-children")
   end
 end
+
+--- includes/parents/completion.lua
+-- What a flow parent learns of a child that completed. Needs:
+
+-- Gives the parent the return value, and makes it available when this was the last of its
+-- children. A parent that is out of reach cannot be told: the job is completed all the same.
+local function tell_parent_of_completion(job, child_key, value, timestamp)
+  local parent = parent_of(job)
+  if not parent or unfit_parent(parent) then
+    return
+  end
+  local dependencies = parent.key .. ":dependencies"
+  if redis.call("SREM", dependencies, child_key) == 1 then
+    redis.call("HSET", parent.key .. ":processed", child_key, value)
+    if redis.call("SCARD", dependencies) == 0 then
+      release_parent(parent, parent.queue["waiting-children"], timestamp)
+    end
+  end
+end
+
+--- includes/parents/failure.lua
+-- What a flow parent learns of a child that failed. Needs:
 
 local function fail_parent(parent, child_key, timestamp)
   local queue = parent.queue
@@ -351,36 +437,17 @@ local function tell_parent_of_failure(job, child_key, reason, timestamp)
 end
 
 --- commands/finishJob-1.lua
+
 local prefix, id, token, timestamp, target, value, stacktrace = unpack(ARGV, 1, 7)
 local keep = { count = number(ARGV[8]), age = number(ARGV[9]) }
 local queue = queue_at(prefix)
 local key = prefix .. id
 local failing = target == "failed"
 
-local function tell_parent_of_completion(job)
-  local parent = parent_of(job)
-  if not parent or unfit_parent(parent) then
-    return
-  end
-  local dependencies = parent.key .. ":dependencies"
-  if redis.call("SREM", dependencies, key) == 1 then
-    redis.call("HSET", parent.key .. ":processed", key, value)
-    if redis.call("SCARD", dependencies) == 0 then
-      release_parent(parent, parent.queue["waiting-children"], timestamp)
-    end
-  end
-end
-
 -- The job's own rule, else the worker's. Its `count` or `age` alone leaves no other bound.
 local function keep_for(opts)
-  local own
-  if failing then
-    own = opts.removeOnFail or opts.rof or opts.remove_on_fail
-  else
-    own = opts.removeOnComplete or opts.roc or opts.remove_on_complete
-  end
-  local kept_by_job = kept(own)
-  return (kept_by_job.count or kept_by_job.age) and kept_by_job or keep
+  local own = failing and retention_of_failed(opts) or retention_of_completed(opts)
+  return (own.count or own.age) and own or keep
 end
 
 local fault = refusal(queue, {
@@ -418,7 +485,7 @@ if failing then
   tell_parent_of_failure(job, key, value, timestamp)
 else
   emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
-  tell_parent_of_completion(job)
+  tell_parent_of_completion(job, key, value, timestamp)
 end
 release_deduplication(queue, fields[4], id)
 retain(queue, queue[target], id, keep_for(job.opts), timestamp)

@@ -9,6 +9,9 @@ Returns 1 or 0. Cost: O(N) in `active` for a job without a lock, else O(1).
 --]]
 
 --- includes/values.lua
+-- Values as they come out of Redis and JSON: whatever another program has written there, a
+-- script goes on with a sensible value. Needs no other include.
+
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
@@ -57,6 +60,9 @@ local function attempt(...)
   return reply
 end
 
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
 -- What answers with a number if and only if a key has the type, or is not there. That costs
 -- half of what TYPE costs.
 local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
@@ -79,6 +85,7 @@ local function mistyped(types)
 end
 
 --- commands/isJobStalled-2.lua
+
 local fault = mistyped({ KEYS[1], "list" })
 if fault then
   return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Repair or remove that key.")

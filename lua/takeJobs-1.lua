@@ -25,6 +25,9 @@ Cost: O(log N) for each job promoted or taken.
 --]]
 
 --- includes/values.lua
+-- Values as they come out of Redis and JSON: whatever another program has written there, a
+-- script goes on with a sensible value. Needs no other include.
+
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
@@ -73,6 +76,34 @@ local function attempt(...)
   return reply
 end
 
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+  }
+end
+
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
+end
+
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
 -- What answers with a number if and only if a key has the type, or is not there. That costs
 -- half of what TYPE costs.
 local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
@@ -94,27 +125,8 @@ local function mistyped(types)
   return nil
 end
 
---- includes/queue.lua
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
-  return {
-    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-  }
-end
-
--- All keys of a queue with their types.
-local function types_of(queue, ...)
-  return {
-    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-  }
-end
+--- includes/queue/meta.lua
+-- What the meta of a queue says, and why a script may refuse the queue. Needs:
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
@@ -141,16 +153,9 @@ local function refusal(queue, types)
   return nil
 end
 
-local function is_maxed(queue)
-  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
-end
-
--- Wakes an idle worker, unless none may take a job now.
-local function wake(queue)
-  if not queue.is_paused and not is_maxed(queue) then
-    redis.call("ZADD", queue.marker, 0, "0")
-  end
-end
+--- includes/queue/events.lua
+-- The stream of events, which is kept near its greatest length. A script that emits many
+-- events trims it once, before them. Needs no other include; the queue's meta must have been read.
 
 local function trim_events(queue)
   redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
@@ -165,42 +170,63 @@ local function emit_last(queue, event, id, ...)
   redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
--- Jobs of one priority are taken in the order in which they came.
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+
+-- Whether as many jobs are active as the queue's global concurrency allows.
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
+end
+
+-- Wakes an idle worker, unless none may fetch a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+-- When the next delayed job is due in ms, or nil.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
+end
+
+-- Tells idle workers when the next delayed job is due.
+local function mark_next_due(queue)
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
+  end
+end
+
+--- includes/queue/line.lua
+-- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+-- queue's meta must have been read. Needs:
+
+-- Jobs of one priority are fetched in the order in which they came.
 local function priority_score(queue, priority)
   local count = counter(redis.call("GET", queue.pc)) + 1
   redis.call("SET", queue.pc, digits(count))
   return digits(priority * 2 ^ 32 + count % 2 ^ 32)
 end
 
--- Makes a job available. LPUSH joins the back of the line, RPUSH jumps to its front.
+-- The list whose jobs wait without a priority.
+local function waiting_list(queue)
+  return queue.is_paused and queue.paused or queue.wait
+end
+
+-- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
 local function make_available(queue, id, priority, push)
   if priority > 0 then
     redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
   else
-    redis.call(push, queue.is_paused and queue.paused or queue.wait, id)
+    redis.call(push, waiting_list(queue), id)
   end
-end
-
--- Tells idle workers when the next delayed job is due.
-local function mark_next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  if score then
-    redis.call("ZADD", queue.marker, digits(math.floor(tonumber(score) / 4096)), "1")
-  end
-end
-
--- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
-local function delay(queue, id, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  local score = last and math.min(tonumber(last) + 1, highest) or lowest
-  redis.call("ZADD", queue.delayed, digits(score), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
 end
 
 --- commands/takeJobs-1.lua
+
 local PROMOTED_AT_ONCE = 1000
 local SUSPECTS_PASSED = 100 -- most suspects to look past in one call
 local SEARCHED_FOR_LOST = 1000 -- newest ids of `active` among which lost jobs are searched
@@ -318,18 +344,13 @@ local function find_lost_jobs()
   end
 end
 
-local function next_due()
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096) or 0
-end
-
 local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 if lost ~= "" then
   find_lost_jobs()
-  return { jobs, next_due(), 0 }
+  return { jobs, next_due(queue) or 0, 0 }
 end
 trim_events(queue)
 promote_due_jobs()
@@ -339,4 +360,4 @@ if not queue.is_paused then
     wake(queue)
   end
 end
-return { jobs, next_due(), #passed }
+return { jobs, next_due(queue) or 0, #passed }

@@ -11,8 +11,11 @@ Returns 1, or 0 when the job is there already: the call was sent twice.
 Cost: O(log N) in the jobs delayed or prioritized.
 --]]
 --- include values
---- include queue
---- include enter
+--- include types
+--- include queue/keys
+--- include queue/meta
+--- include queue/add
+
 local prefix, id, name, data, opts, timestamp = unpack(ARGV, 1, 6)
 local due, priority, version = number(ARGV[7]), number(ARGV[8]), ARGV[9]
 local queue = queue_at(prefix)
@@ -41,5 +44,5 @@ if queue.version == "" then
 end
 redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
   "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
-enter(queue, id, name, priority, due)
+add_to_queue(queue, id, name, priority, due)
 return 1

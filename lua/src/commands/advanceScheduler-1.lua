@@ -12,8 +12,10 @@ its latest one, or the call was sent twice.
 Cost: O(log N) in the jobs delayed or prioritized and in the schedulers.
 --]]
 --- include values
---- include queue
---- include enter
+--- include queue/keys
+--- include queue/meta
+--- include queue/add
+
 local prefix, scheduler, producer, timestamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local queue = queue_at(prefix)
 local scheduler_key = queue["repeat"] .. ":" .. scheduler
@@ -66,5 +68,5 @@ redis.call("HSET", prefix .. id, "name", plan[1] or job[2] or "", "data", plan[2
   "opts", opts_of_next(opts, due, count, id), "timestamp", timestamp, "delay", digits(math.max(due - now, 0)),
   "priority", digits(priority), "rjk", scheduler)
 redis.call("HSET", prefix .. producer, "nrjid", id)
-enter(queue, id, plan[1] or job[2] or "", priority, due > now and due or 0)
+add_to_queue(queue, id, plan[1] or job[2] or "", priority, due > now and due or 0)
 return 1

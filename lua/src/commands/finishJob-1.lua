@@ -16,39 +16,25 @@ A call that is sent twice finds the job finished at the same timestamp and retur
 Cost: O(N) in `active` from its old end to the job, O(log N) in the finished jobs.
 --]]
 --- include values
---- include queue
---- include finish
---- include parents
+--- include queue/keys
+--- include queue/meta
+--- include queue/events
+--- include queue/wake
+--- include finish/retention
+--- include finish/deduplication
+--- include parents/completion
+--- include parents/failure
+
 local prefix, id, token, timestamp, target, value, stacktrace = unpack(ARGV, 1, 7)
 local keep = { count = number(ARGV[8]), age = number(ARGV[9]) }
 local queue = queue_at(prefix)
 local key = prefix .. id
 local failing = target == "failed"
 
-local function tell_parent_of_completion(job)
-  local parent = parent_of(job)
-  if not parent or unfit_parent(parent) then
-    return
-  end
-  local dependencies = parent.key .. ":dependencies"
-  if redis.call("SREM", dependencies, key) == 1 then
-    redis.call("HSET", parent.key .. ":processed", key, value)
-    if redis.call("SCARD", dependencies) == 0 then
-      release_parent(parent, parent.queue["waiting-children"], timestamp)
-    end
-  end
-end
-
 -- The job's own rule, else the worker's. Its `count` or `age` alone leaves no other bound.
 local function keep_for(opts)
-  local own
-  if failing then
-    own = opts.removeOnFail or opts.rof or opts.remove_on_fail
-  else
-    own = opts.removeOnComplete or opts.roc or opts.remove_on_complete
-  end
-  local kept_by_job = kept(own)
-  return (kept_by_job.count or kept_by_job.age) and kept_by_job or keep
+  local own = failing and retention_of_failed(opts) or retention_of_completed(opts)
+  return (own.count or own.age) and own or keep
 end
 
 local fault = refusal(queue, {
@@ -86,7 +72,7 @@ if failing then
   tell_parent_of_failure(job, key, value, timestamp)
 else
   emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
-  tell_parent_of_completion(job)
+  tell_parent_of_completion(job, key, value, timestamp)
 end
 release_deduplication(queue, fields[4], id)
 retain(queue, queue[target], id, keep_for(job.opts), timestamp)

@@ -6,7 +6,8 @@ ARGV  1 the job's id
 
 Returns 1 or 0. Cost: O(N) in `active` for a job without a lock, else O(1).
 --]]
---- include values
+--- include types
+
 local fault = mistyped({ KEYS[1], "list" })
 if fault then
   return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Repair or remove that key.")

@@ -35,9 +35,15 @@ The marks of earlier checks are set aside while a sweep runs: that tells them fr
 marks, and those left over at the end name ids that are no longer in `active`.
 --]]
 --- include values
---- include queue
---- include finish
---- include parents
+--- include queue/keys
+--- include queue/meta
+--- include queue/events
+--- include queue/wake
+--- include queue/line
+--- include finish/retention
+--- include finish/deduplication
+--- include parents/failure
+
 local CHUNK = 1000 -- ids looked at together; Lua unpacks no more than 8,000
 local KEPT_FOR = 600000 -- ms that the state of a sweep outlives a dead sweeper
 local RETAKE_EARLY = 1000 -- most ms by which a sweeper may come early to its own throttle
@@ -217,7 +223,7 @@ local function fail(id, job, reason)
   if fault then
     note(id, fault)
   end
-  local keep = kept(job.opts.removeOnFail or job.opts.rof or job.opts.remove_on_fail)
+  local keep = retention_of_failed(job.opts)
   local data = keep.count == 0 and redis.call("HGET", job.key, "data") or ""
   retain(queue, queue.failed, id, keep, timestamp)
   counts.failed = counts.failed + 1
@@ -368,7 +374,7 @@ local function act_on(ids)
     leaving[#leaving + 1] = place
   end)
   if #returning > 0 then
-    redis.call("LPUSH", queue.is_paused and queue.paused or queue.wait, unpack(returning))
+    redis.call("LPUSH", waiting_list(queue), unpack(returning))
   end
   if #leaving > 0 then
     take_out_of_active(leaving, ids)

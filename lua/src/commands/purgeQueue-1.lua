@@ -10,8 +10,11 @@ its counters and its events are gone as well. The meta stays.
 Cost: O(log N) for each job.
 --]]
 --- include values
---- include queue
---- include finish
+--- include queue/keys
+--- include queue/meta
+--- include queue/remove
+--- include finish/deduplication
+
 local prefix, left = ARGV[1], number(ARGV[2])
 local queue = queue_at(prefix)
 local removed = 0

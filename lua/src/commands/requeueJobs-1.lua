@@ -11,7 +11,12 @@ nothing is written for those. A call that is sent twice finds its jobs given bac
 Cost: for each job O(N) in `active` from its new end to the job, O(log N) in those prioritized.
 --]]
 --- include values
---- include queue
+--- include queue/keys
+--- include queue/meta
+--- include queue/events
+--- include queue/wake
+--- include queue/line
+
 local prefix = ARGV[1]
 local queue = queue_at(prefix)
 local lost, were_given_back = {}, false
@@ -37,7 +42,7 @@ local function give_back(id)
   if priority > 0 then
     redis.call("ZADD", queue.prioritized, first_score(priority), id)
   else
-    redis.call("RPUSH", queue.is_paused and queue.paused or queue.wait, id)
+    redis.call("RPUSH", waiting_list(queue), id)
   end
   emit(queue, "waiting", id, "prev", "active")
   were_given_back = true

@@ -9,7 +9,12 @@ Returns 1, or 0 when no such job is in `failed`.
 Cost: O(log N) in the failed jobs.
 --]]
 --- include values
---- include queue
+--- include queue/keys
+--- include queue/meta
+--- include queue/events
+--- include queue/wake
+--- include queue/line
+
 local prefix, id = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
 local key = prefix .. id

@@ -8,8 +8,10 @@ The ids of `wait` move to `paused`, or back. Returns 1.
 
 Cost: O(1), or O(N) in the ids when both lists hold some.
 --]]
---- include values
---- include queue
+--- include queue/keys
+--- include queue/meta
+--- include queue/wake
+
 local CHUNK = 1000 -- ids moved together; Lua unpacks no more than 8,000
 local prefix, event = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)

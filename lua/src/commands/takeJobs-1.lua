@@ -23,7 +23,12 @@ the scheduler's id.
 Cost: O(log N) for each job promoted or taken.
 --]]
 --- include values
---- include queue
+--- include queue/keys
+--- include queue/meta
+--- include queue/events
+--- include queue/wake
+--- include queue/line
+
 local PROMOTED_AT_ONCE = 1000
 local SUSPECTS_PASSED = 100 -- most suspects to look past in one call
 local SEARCHED_FOR_LOST = 1000 -- newest ids of `active` among which lost jobs are searched
@@ -141,18 +146,13 @@ local function find_lost_jobs()
   end
 end
 
-local function next_due()
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096) or 0
-end
-
 local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 if lost ~= "" then
   find_lost_jobs()
-  return { jobs, next_due(), 0 }
+  return { jobs, next_due(queue) or 0, 0 }
 end
 trim_events(queue)
 promote_due_jobs()
@@ -162,4 +162,4 @@ if not queue.is_paused then
     wake(queue)
   end
 end
-return { jobs, next_due(), #passed }
+return { jobs, next_due(queue) or 0, #passed }

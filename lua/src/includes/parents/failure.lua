@@ -1,46 +1,6 @@
--- Where a job's flow parent lives, or nil for a job without one: its key, id and queue.
-local function parent_of(job)
-  local data = job.parent
-  local key, id, base = job.parent_key, data.id, data.queueKey
-  if type(id) == "number" then
-    id = digits(id)
-  end
-  if type(id) == "string" and type(base) == "string" then
-    key = key or (base .. ":" .. id)
-  elseif key then
-    base, id = key:match("^(.*):(.-)$")
-  end
-  if not key or not base then
-    return nil
-  end
-  return { key = key, id = id, queue = queue_at(base .. ":") }
-end
-
--- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
--- node of a cluster, or for an ACL user that may not touch them.
-local function unfit_parent(parent)
-  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
-    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
-end
-
--- Moves a parent out of the set in which it waits to the front of its line; a delay of
--- its own comes first.
-local function release_parent(parent, from, timestamp)
-  local queue = parent.queue
-  if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
-    return
-  end
-  read_meta(queue)
-  local attributes = redis.call("HMGET", parent.key, "priority", "delay")
-  local own_delay = number(attributes[2]) or 0
-  if own_delay > 0 then
-    delay(queue, parent.id, tonumber(timestamp) + own_delay)
-  else
-    make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
-    wake(queue)
-    emit(queue, "waiting", parent.id, "prev", "waiting-children")
-  end
-end
+-- What a flow parent learns of a child that failed. Needs:
+--- include parents/parent
+--- include parents/release
 
 local function fail_parent(parent, child_key, timestamp)
   local queue = parent.queue

@@ -1,9 +1,13 @@
+-- Which finished jobs are kept, and for how long. Needs:
+--- include values
+--- include queue/remove
+
 -- The most finished jobs that one more finished job removes.
 local PRUNED_AT_ONCE = 1000
 
 -- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
 -- have `count` and `age` (seconds), empty for all.
-local function kept(value)
+local function retention(value)
   if value == true then
     return { count = 0 }
   elseif type(value) == "table" then
@@ -12,10 +16,13 @@ local function kept(value)
   return { count = number(value) }
 end
 
-local function remove_job(queue, id)
-  local key = queue.prefix .. id
-  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
-    key .. ":unsuccessful")
+-- What the opts of a job say about it, under the names that the runtimes write.
+local function retention_of_completed(opts)
+  return retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+end
+
+local function retention_of_failed(opts)
+  return retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
 end
 
 -- Removes what a finished set holds beyond `keep`.
@@ -46,16 +53,5 @@ local function retain(queue, finished, id, keep, timestamp)
   else
     redis.call("ZADD", finished, timestamp, id)
     prune(queue, finished, keep, tonumber(timestamp))
-  end
-end
-
--- A deduplication key with a TTL ends by itself; one that names another job is that job's.
-local function release_deduplication(queue, deduplication_id, id)
-  if not deduplication_id then
-    return
-  end
-  local key = queue.prefix .. "de:" .. deduplication_id
-  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
-    redis.call("DEL", key)
   end
 end

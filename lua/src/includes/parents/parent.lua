@@ -1,0 +1,30 @@
+-- The flow parent of a job, which may live in another queue. Needs:
+--- include values
+--- include types
+--- include queue/keys
+
+-- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
+-- is a table of `parent`, its decoded field, and `parent_key`.
+local function parent_of(job)
+  local data = job.parent
+  local key, id, base = job.parent_key, data.id, data.queueKey
+  if type(id) == "number" then
+    id = digits(id)
+  end
+  if type(id) == "string" and type(base) == "string" then
+    key = key or (base .. ":" .. id)
+  elseif key then
+    base, id = key:match("^(.*):(.-)$")
+  end
+  if not key or not base then
+    return nil
+  end
+  return { key = key, id = id, queue = queue_at(base .. ":") }
+end
+
+-- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
+-- node of a cluster, or for an ACL user that may not touch them.
+local function unfit_parent(parent)
+  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
+end

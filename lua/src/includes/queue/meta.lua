@@ -1,0 +1,28 @@
+-- What the meta of a queue says, and why a script may refuse the queue. Needs:
+--- include values
+--- include types
+
+-- Reads what the queue's meta says, once for a script.
+local function read_meta(queue)
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
+  queue.is_paused = meta[1] and true or false
+  queue.concurrency = number(meta[2])
+  local max_events = number(meta[3])
+  queue.max_events = max_events and max_events >= 0 and digits(math.floor(max_events)) or "10000"
+  queue.version = meta[4] or ""
+end
+
+-- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- prefix. `types` are the keys that will be written, with their types.
+local function refusal(queue, types)
+  local fault = mistyped(types)
+  if fault then
+    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+  end
+  read_meta(queue)
+  if queue.version:sub(1, 8) == "echomq:2" then
+    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+  end
+  return nil
+end
