@@ -212,6 +212,164 @@ local function mark_next_due(queue)
   end
 end
 
+--- includes/stalled/call.lua
+-- What one call of moveStalledJobsToWait is to do, and what it has found: the table that the
+-- other includes of stalled/ take as `call`. Needs:
+
+-- Reads KEYS and ARGV, as the header of the script lists them.
+local function read_call()
+  local prefix = ARGV[1]:sub(-1) == ":" and ARGV[1] or ARGV[1] .. ":"
+  local queue = queue_at(prefix)
+  queue.stalled, queue.wait, queue.active, queue.failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+  queue.meta, queue.paused, queue.marker = KEYS[6], KEYS[7], KEYS[8]
+  local reserved = {} -- keys of the queue that an odd id could name
+  for _, key in pairs(queue) do
+    reserved[key] = true
+  end
+  local throttle, sweep, is_report = KEYS[5], ARGV[5] or "", ARGV[10] == "report"
+  local record = throttle .. ":" .. sweep
+  return {
+    queue = queue, prefix = prefix, reserved = reserved,
+    max_stalled_count = number(ARGV[2]), timestamp = ARGV[3], interval = number(ARGV[4]), sweep = sweep,
+    limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
+    offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", is_report = is_report,
+
+    throttle = throttle,
+    record = record, -- the reply, in case this call is sent twice
+    marks = is_report and queue.stalled or record .. ":marks", -- ids that an earlier check has marked
+    done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
+
+    counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },
+    recovered_ids = {}, failed_jobs = {}, oddities = {}, verdicts = {},
+    handled = {}, -- by id, the `ats` of the jobs that this call has recovered or failed
+  }
+end
+
+local function note(call, id, oddity)
+  call.oddities[#call.oddities + 1] = id
+  call.oddities[#call.oddities + 1] = oddity
+end
+
+--- includes/stalled/throttle.lua
+-- The throttle: of many sweepers one makes a check per interval. Needs no other include but
+-- takes the `call` of stalled/call.
+
+local EARLY = 1000 -- most ms by which a sweeper may come early to its own throttle
+
+-- How long the check has to wait for another sweeper's, in ms, or nil when it may start.
+local function throttled(call)
+  local throttle, sweep, interval = call.throttle, call.sweep, call.interval
+  local holder = redis.call("GET", throttle)
+  if not holder then
+    redis.call("SET", throttle, sweep, "PX", interval)
+    return nil
+  end
+  local left = redis.call("PTTL", throttle)
+  if left == -1 then
+    redis.call("PEXPIRE", throttle, interval)
+    left = interval
+  end
+  if holder == sweep and sweep ~= "" then
+    return nil
+  end
+  local sweeper = sweep:match("^(.*)/")
+  if sweeper and holder:match("^(.*)/") == sweeper and left <= math.min(EARLY, interval / 10) then
+    redis.call("SET", throttle, sweep, "PX", interval)
+    return nil
+  end
+  return math.max(left, 1)
+end
+
+--- includes/stalled/cursor.lua
+-- The way through `active`, from its old end, over as many calls as it takes. Needs no other
+-- include but takes the `call` of stalled/call.
+
+local CHUNK = 1000 -- ids looked at together; Lua unpacks no more than 8,000
+
+-- Finds where the last call stopped, although jobs that it looked at may have gone since.
+local function resume(call)
+  local active, offset, anchor = call.queue.active, call.offset, call.anchor
+  if offset > 0 and redis.call("LINDEX", active, -offset) ~= anchor then
+    local position = redis.call("LPOS", active, anchor, "RANK", -1, "MAXLEN", offset)
+    call.offset = position and redis.call("LLEN", active) - position or math.max(offset - CHUNK, 0)
+  end
+end
+
+-- Calls `look_at(call, ids)`, which returns how many left `active`, for the ids of this call.
+-- Returns true when there are none beyond them.
+local function walk(call, look_at)
+  local left = call.limit
+  while left > 0 do
+    local size = math.min(left, CHUNK)
+    local ids = redis.call("LRANGE", call.queue.active, -(call.offset + size), -(call.offset + 1))
+    if #ids > 0 then
+      call.offset = call.offset + #ids - look_at(call, ids)
+    end
+    if #ids < size then
+      return true
+    end
+    left = left - size
+  end
+  return false
+end
+
+--- includes/stalled/marks.lua
+-- The marks of earlier checks and the jobs that a sweep has handled, while it runs. Needs no
+-- other include but takes the `call` of stalled/call.
+
+local STATE_TTL = 600000 -- ms that the state of a sweep outlives a dead sweeper
+
+local function set_marks_aside(call)
+  local queue, marks = call.queue, call.marks
+  if call.step == 0 and redis.call("EXISTS", queue.stalled) == 1 and redis.call("EXISTS", marks) == 0 then
+    redis.call("RENAME", queue.stalled, marks)
+    redis.call("PEXPIRE", marks, STATE_TTL)
+  end
+end
+
+-- Marks left over at the end of a sweep name ids that are no longer in `active`.
+local function release_marks(call, ended)
+  if ended then
+    redis.call("UNLINK", call.marks, call.done)
+  else
+    redis.call("PEXPIRE", call.done, STATE_TTL)
+  end
+end
+
+--- includes/stalled/reply.lua
+-- The reply of a call, and how a call that is sent twice gets the same one. Takes the `call` of
+-- stalled/call. Needs (for STATE_TTL):
+
+local function reply(call, waits, ended)
+  local counts = call.counts
+  local next_offset = ended and -1 or call.offset
+  local next_anchor = next_offset > 0 and redis.call("LINDEX", call.queue.active, -call.offset) or ""
+  return {
+    counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
+    call.oddities, next_offset, next_anchor, call.verdicts,
+  }
+end
+
+-- The reply of this very call when it has been made before, or nil.
+local function recorded_reply(call)
+  local recorded = call.sweep ~= "" and redis.call("GET", call.record)
+  if recorded then
+    local made = cmsgpack.unpack(recorded)
+    if made[1] == call.step then
+      return made[2]
+    end
+  end
+  return nil
+end
+
+-- A call that changed nothing may as well be made again.
+local function record_reply(call, answer)
+  local counts = call.counts
+  if call.sweep ~= "" and counts.recovered + counts.failed + counts.marked + counts.dropped > 0 then
+    redis.call("SET", call.record, cmsgpack.pack({ call.step, answer }), "PX", STATE_TTL)
+  end
+end
+
 --- includes/queue/line.lua
 -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
 -- queue's meta must have been read. Needs:
@@ -237,11 +395,221 @@ local function make_available(queue, id, priority, push)
   end
 end
 
+--- includes/stalled/job.lua
+-- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
+
+local NO_PARENT = {}
+local last_opts = {} -- decoded, since most jobs have the same
+
+-- Decodes opts; the second value is false when they are no JSON object.
+local function decode_opts(text)
+  if text ~= last_opts.text then
+    last_opts.text, last_opts.value, last_opts.fine = text, object(text)
+  end
+  return last_opts.value, last_opts.fine
+end
+
+-- The job with an id, or nil without a hash. `odd` says why a job cannot be judged.
+local function read_job(call, id)
+  local key = call.prefix .. id
+  if call.reserved[key] then
+    return { odd = "its id is the name of a key of the queue; it stays in active" }
+  end
+  local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
+    "actorMaxStalledCount")
+  if fields.err then
+    return { odd = key .. " is no hash; it stays in active" }
+  end
+  if not fields[1] and redis.call("EXISTS", key) == 0 then
+    return nil
+  end
+  local opts, opts_fine = decode_opts(fields[1])
+  local parent, parent_fine = NO_PARENT, true
+  if fields[6] then
+    parent, parent_fine = object(fields[6])
+  end
+  if not opts_fine then
+    note(call, id, "its opts are no JSON object and count as empty")
+  end
+  if not parent_fine then
+    note(call, id, "its parent is no JSON object and counts as empty")
+  end
+  return {
+    key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
+    attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
+    unbegun = fields[7] and fields[7] == fields[4], max_stalled_count = fields[8] and number(fields[8]),
+  }
+end
+
+-- Adds what matters for few jobs only.
+local function read_more(job)
+  local fields = redis.call("HMGET", job.key, "name", "pb", "deid", "parentKey")
+  job.name, job.worker, job.deduplication_id, job.parent_key = fields[1], fields[2], fields[3], fields[4]
+  return job
+end
+
+local function has_live_scheduler(call, job)
+  local scheduler = redis.call("HGET", job.key, "rjk")
+  if not scheduler then
+    return false
+  end
+  return redis.call("EXISTS", call.prefix .. "repeat:" .. scheduler) == 1
+    or redis.call("ZSCORE", call.queue["repeat"], scheduler) and true
+end
+
+--- includes/stalled/lookup.lua
+-- What is asked about many ids with one command, since a call of a command costs more than
+-- what it does. Needs no other include but takes the `call` of stalled/call.
+
+-- The reply of a command about some members of a key; empty when the key is not there.
+local function membership(command, key, ids)
+  if #ids == 0 or redis.call("EXISTS", key) == 0 then
+    return {}
+  end
+  return redis.call(command, key, unpack(ids))
+end
+
+-- The places of the ids without a lock, oldest first.
+local function lockless_places(call, ids)
+  local prefix, keys, places = call.prefix, {}, {}
+  for place, id in ipairs(ids) do
+    keys[place] = prefix .. id .. ":lock"
+  end
+  local number_locked = redis.call("EXISTS", unpack(keys))
+  if number_locked == #ids then
+    return places
+  end
+  local locks, seen = {}, 0
+  if number_locked > 0 then
+    locks = redis.call("MGET", unpack(keys))
+    for place = 1, #ids do
+      seen = seen + (locks[place] and 1 or 0)
+    end
+  end
+  for place = #ids, 1, -1 do
+    -- MGET does not see a lock that is no string.
+    if not locks[place] and (seen == number_locked or redis.call("EXISTS", keys[place]) == 0) then
+      places[#places + 1] = place
+    end
+  end
+  return places
+end
+
+-- Whether there is something under the key of every job, which is enough to mark them all.
+local function all_exist(call, ids)
+  local keys = {}
+  for at, id in ipairs(ids) do
+    keys[at] = call.prefix .. id
+    if call.reserved[keys[at]] then
+      return false
+    end
+  end
+  return #keys > 0 and redis.call("EXISTS", unpack(keys)) == #keys
+end
+
+--- includes/stalled/verdict.lua
+-- What is to become of the jobs in `active`. Writes nothing. Takes the `call` of stalled/call.
+-- Needs:
+
+local STALL_LIMIT = "job stalled more than allowable limit"
+local NO_ATTEMPTS = "job stalled with no attempts left"
+local JUST_A_JOB = {}
+
+-- What becomes of a job that is found stalled a second time, and why. A job that its worker
+-- had fetched and not started did not kill it, and pays nothing.
+local function verdict_when_stalled(call, job)
+  if job.unbegun then
+    return "requeue"
+  end
+  local allowed = number(job.opts.maxStalledCount) or job.max_stalled_count or call.max_stalled_count
+  if job.stalls + 1 > allowed and not has_live_scheduler(call, job) then
+    return "fail", STALL_LIMIT
+  end
+  local attempts = number(job.opts.attempts) or number(job.opts.at) or 0
+  if attempts >= 1 and job.attempts + 1 >= attempts then
+    return "fail", NO_ATTEMPTS
+  end
+  return "requeue"
+end
+
+-- Whether a worker has fetched a job after this sweep handled it. If not, what is left of it
+-- in `active` is a copy.
+local function was_fetched_since(call, id, attempts_started)
+  local now = attempt("HGET", call.prefix .. id, "ats")
+  return now and now ~= attempts_started
+end
+
+-- Calls `use(place, id, verdict, job, is_marked, reason)` for each id without a lock.
+local function judge(call, ids, use)
+  local queue, places, lockless = call.queue, lockless_places(call, ids), {}
+  for at, place in ipairs(places) do
+    lockless[at] = ids[place]
+  end
+  local marked = membership("SMISMEMBER", call.marks, lockless)
+  local completed = membership("ZMSCORE", queue.completed, lockless)
+  local failed = membership("ZMSCORE", queue.failed, lockless)
+  local earlier = call.is_report and {} or membership("HMGET", call.done, lockless)
+  local new = {}
+  for at, id in ipairs(lockless) do
+    if marked[at] ~= 1 or earlier[at] then
+      new[#new + 1] = id
+    end
+  end
+  local none_is_odd = not call.is_report and all_exist(call, new)
+  for at, place in ipairs(places) do
+    local id = lockless[at]
+    if call.handled[id] or earlier[at] and not was_fetched_since(call, id, earlier[at]) then
+      use(place, id, "copy")
+    else
+      local to_be_marked = marked[at] ~= 1 or earlier[at]
+      local job = to_be_marked and none_is_odd and JUST_A_JOB or read_job(call, id)
+      local verdict, reason
+      if job and job.odd then
+        verdict = "odd"
+      elseif not job or completed[at] or failed[at] then
+        verdict = "drop"
+      elseif to_be_marked then
+        verdict = "mark"
+      else
+        verdict, reason = verdict_when_stalled(call, job)
+      end
+      use(place, id, verdict, job, marked[at] == 1, reason)
+    end
+  end
+end
+
+--- includes/stalled/requeue.lua
+-- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
+
+-- Records the stall, unless the job was not started. A job without a priority is added to
+-- `returning`, since one LPUSH takes them all.
+local function requeue_stalled_job(call, id, job, returning)
+  local queue = call.queue
+  if job.unbegun then
+    redis.call("HDEL", job.key, "unbegun")
+  else
+    redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
+  end
+  if job.priority > 0 then
+    make_available(queue, id, job.priority, "LPUSH")
+  else
+    returning[#returning + 1] = id
+  end
+  redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id, "prev", "active")
+  if not job.unbegun then
+    redis.call("XADD", queue.events, "*", "event", "stalled", "jobId", id)
+  end
+  call.counts.recovered = call.counts.recovered + 1
+  call.recovered_ids[#call.recovered_ids + 1] = id
+  call.handled[id] = job.attempts_started
+end
+
 --- includes/queue/remove.lua
 -- How a job is removed. Needs no other include.
 
 -- Removes the hash of a job and what stands beside it. The lock is not among that: a job that
--- is removed when it finishes has none.
+-- is removed when it finishes has none any more. Nor is its id removed from where it stands
+-- in the queue.
 local function remove_job(queue, id)
   local key = queue.prefix .. id
   redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
@@ -436,288 +804,37 @@ local function tell_parent_of_failure(job, child_key, reason, timestamp)
   return nil
 end
 
---- commands/moveStalledJobsToWait-8.lua
+--- includes/stalled/fail.lua
+-- How a job fails that has stalled too often. Takes the `call` of stalled/call. Needs:
 
-local CHUNK = 1000 -- ids looked at together; Lua unpacks no more than 8,000
-local KEPT_FOR = 600000 -- ms that the state of a sweep outlives a dead sweeper
-local RETAKE_EARLY = 1000 -- most ms by which a sweeper may come early to its own throttle
-local STALL_LIMIT = "job stalled more than allowable limit"
-local NO_ATTEMPTS = "job stalled with no attempts left"
-local JUST_A_JOB, NO_PARENT = {}, {}
-local last_opts = {} -- decoded, since most jobs have the same
-
-local prefix = ARGV[1]:sub(-1) == ":" and ARGV[1] or ARGV[1] .. ":"
-local max_stalled_count = number(ARGV[2])
-local timestamp = ARGV[3]
-local interval = number(ARGV[4])
-local sweep = ARGV[5] or ""
-local limit = number(ARGV[6]) or math.huge
-local step = number(ARGV[7]) or 0
-local offset = number(ARGV[8]) or 0
-local anchor = ARGV[9] or ""
-local report = ARGV[10] == "report"
-
-local queue = queue_at(prefix)
-queue.stalled, queue.wait, queue.active, queue.failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-queue.meta, queue.paused, queue.marker = KEYS[6], KEYS[7], KEYS[8]
-local throttle = KEYS[5]
-local record = throttle .. ":" .. sweep
-local marks = report and queue.stalled or record .. ":marks"
-local done = record .. ":done"
-
-local reserved = {} -- keys of the queue that an odd id could name
-for _, key in pairs(queue) do
-  reserved[key] = true
-end
-
-local counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 }
-local recovered_ids, failed_jobs, oddities, verdicts = {}, {}, {}, {}
-local handled = {} -- by id, how often a job recovered or failed in this call had been picked up
-
-local function note(id, oddity)
-  oddities[#oddities + 1] = id
-  oddities[#oddities + 1] = oddity
-end
-
--- How long the check has to wait for another sweeper's, in ms, or nil when it may begin.
-local function throttled()
-  local holder = redis.call("GET", throttle)
-  if not holder then
-    redis.call("SET", throttle, sweep, "PX", interval)
-    return nil
-  end
-  local left = redis.call("PTTL", throttle)
-  if left == -1 then
-    redis.call("PEXPIRE", throttle, interval)
-    left = interval
-  end
-  if holder == sweep and sweep ~= "" then
-    return nil
-  end
-  local sweeper = sweep:match("^(.*)/")
-  if sweeper and holder:match("^(.*)/") == sweeper and left <= math.min(RETAKE_EARLY, interval / 10) then
-    redis.call("SET", throttle, sweep, "PX", interval)
-    return nil
-  end
-  return math.max(left, 1)
-end
-
--- Where the last call stopped, although jobs that it looked at may have gone since.
-local function resume()
-  if offset > 0 and redis.call("LINDEX", queue.active, -offset) ~= anchor then
-    local position = redis.call("LPOS", queue.active, anchor, "RANK", -1, "MAXLEN", offset)
-    offset = position and redis.call("LLEN", queue.active) - position or math.max(offset - CHUNK, 0)
-  end
-end
-
-local function set_marks_aside()
-  if step == 0 and redis.call("EXISTS", queue.stalled) == 1 and redis.call("EXISTS", marks) == 0 then
-    redis.call("RENAME", queue.stalled, marks)
-    redis.call("PEXPIRE", marks, KEPT_FOR)
-  end
-end
-
--- The job with an id, or nil without a hash. `odd` says why a job cannot be judged.
-local function read_job(id)
-  local key = prefix .. id
-  if reserved[key] then
-    return { odd = "its id is the name of a key of the queue; it stays in active" }
-  end
-  local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
-    "actorMaxStalledCount")
-  if fields.err then
-    return { odd = key .. " is no hash; it stays in active" }
-  end
-  if not fields[1] and redis.call("EXISTS", key) == 0 then
-    return nil
-  end
-  if fields[1] ~= last_opts.text then
-    last_opts.text, last_opts.value, last_opts.fine = fields[1], object(fields[1])
-  end
-  local opts, opts_fine = last_opts.value, last_opts.fine
-  local parent, parent_fine = NO_PARENT, true
-  if fields[6] then
-    parent, parent_fine = object(fields[6])
-  end
-  if not opts_fine then
-    note(id, "its opts are no JSON object and count as empty")
-  end
-  if not parent_fine then
-    note(id, "its parent is no JSON object and counts as empty")
-  end
-  return {
-    key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
-    pickups = fields[4] or "", priority = number(fields[5]) or 0, unbegun = fields[7] and fields[7] == fields[4],
-    allowed = fields[8] and number(fields[8]),
-  }
-end
-
--- Adds what matters for few jobs only.
-local function read_more(job)
-  local fields = redis.call("HMGET", job.key, "name", "pb", "deid", "parentKey")
-  job.name, job.worker, job.deduplication_id, job.parent_key = fields[1], fields[2], fields[3], fields[4]
-  return job
-end
-
-local function has_live_scheduler(job)
-  local scheduler = redis.call("HGET", job.key, "rjk")
-  if not scheduler then
-    return false
-  end
-  return redis.call("EXISTS", prefix .. "repeat:" .. scheduler) == 1
-    or redis.call("ZSCORE", queue["repeat"], scheduler) and true
-end
-
--- What becomes of a job that is found stalled a second time. A job that its worker had
--- fetched and not begun did not kill it, and pays nothing.
-local function outcome(job)
-  if job.unbegun then
-    return "requeue"
-  end
-  local allowed = number(job.opts.maxStalledCount) or job.allowed or max_stalled_count
-  if job.stalls + 1 > allowed and not has_live_scheduler(job) then
-    return "fail", STALL_LIMIT
-  end
-  local attempts = number(job.opts.attempts) or number(job.opts.at) or 0
-  if attempts >= 1 and job.attempts + 1 >= attempts then
-    return "fail", NO_ATTEMPTS
-  end
-  return "requeue"
-end
-
-local function requeue(id, job, returning)
-  if job.unbegun then
-    redis.call("HDEL", job.key, "unbegun")
-  else
-    redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
-  end
-  if job.priority > 0 then
-    make_available(queue, id, job.priority, "LPUSH")
-  else
-    returning[#returning + 1] = id
-  end
-  redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id, "prev", "active")
-  if not job.unbegun then
-    redis.call("XADD", queue.events, "*", "event", "stalled", "jobId", id)
-  end
-  counts.recovered = counts.recovered + 1
-  recovered_ids[#recovered_ids + 1] = id
-  handled[id] = job.pickups
-end
-
-local function fail(id, job, reason)
+local function fail_stalled_job(call, id, job, reason)
+  local queue, stalls = call.queue, digits(job.stalls + 1)
   read_more(job)
-  redis.call("HSET", job.key, "stc", digits(job.stalls + 1), "atm", digits(job.attempts + 1),
-    "failedReason", reason, "finishedOn", timestamp)
+  redis.call("HSET", job.key, "stc", stalls, "atm", digits(job.attempts + 1), "failedReason", reason,
+    "finishedOn", call.timestamp)
   redis.call("HDEL", job.key, "defa", "unbegun")
   emit(queue, "stalled", id)
   emit(queue, "failed", id, "prev", "active", "failedReason", reason)
   release_deduplication(queue, job.deduplication_id, id)
-  local fault = tell_parent_of_failure(job, job.key, reason, timestamp)
+  local fault = tell_parent_of_failure(job, job.key, reason, call.timestamp)
   if fault then
-    note(id, fault)
+    note(call, id, fault)
   end
   local keep = retention_of_failed(job.opts)
   local data = keep.count == 0 and redis.call("HGET", job.key, "data") or ""
-  retain(queue, queue.failed, id, keep, timestamp)
-  counts.failed = counts.failed + 1
-  handled[id] = job.pickups
-  failed_jobs[#failed_jobs + 1] = { id, reason, digits(job.stalls + 1), job.worker or "", job.name or "", data }
+  retain(queue, queue.failed, id, keep, call.timestamp)
+  call.counts.failed = call.counts.failed + 1
+  call.handled[id] = job.attempts_started
+  call.failed_jobs[#call.failed_jobs + 1] = { id, reason, stalls, job.worker or "", job.name or "", data }
 end
 
-local function membership(command, key, ids)
-  if #ids == 0 or redis.call("EXISTS", key) == 0 then
-    return {}
-  end
-  return redis.call(command, key, unpack(ids))
-end
-
--- The places of the ids without a lock, oldest first.
-local function lockless_places(ids)
-  local keys, places = {}, {}
-  for place, id in ipairs(ids) do
-    keys[place] = prefix .. id .. ":lock"
-  end
-  local number_locked = redis.call("EXISTS", unpack(keys))
-  if number_locked == #ids then
-    return places
-  end
-  local locks, seen = {}, 0
-  if number_locked > 0 then
-    locks = redis.call("MGET", unpack(keys))
-    for place = 1, #ids do
-      seen = seen + (locks[place] and 1 or 0)
-    end
-  end
-  for place = #ids, 1, -1 do
-    -- MGET does not see a lock that is no string.
-    if not locks[place] and (seen == number_locked or redis.call("EXISTS", keys[place]) == 0) then
-      places[#places + 1] = place
-    end
-  end
-  return places
-end
-
--- Whether a worker has taken a job after this sweep handled it. If not, what is left of it
--- in `active` is a copy.
-local function picked_up_since(id, pickups)
-  local now = attempt("HGET", prefix .. id, "ats")
-  return now and now ~= pickups
-end
-
--- Whether there is something under the key of every job, which is enough to mark them all.
-local function all_exist(ids)
-  local keys = {}
-  for at, id in ipairs(ids) do
-    keys[at] = prefix .. id
-    if reserved[keys[at]] then
-      return false
-    end
-  end
-  return #keys > 0 and redis.call("EXISTS", unpack(keys)) == #keys
-end
-
--- Calls `use(place, id, verdict, job, marked, reason)` for each id without a lock.
-local function judge(ids, use)
-  local places, lockless = lockless_places(ids), {}
-  for at, place in ipairs(places) do
-    lockless[at] = ids[place]
-  end
-  local marked = membership("SMISMEMBER", marks, lockless)
-  local completed = membership("ZMSCORE", queue.completed, lockless)
-  local failed = membership("ZMSCORE", queue.failed, lockless)
-  local earlier = report and {} or membership("HMGET", done, lockless)
-  local new = {}
-  for at, id in ipairs(lockless) do
-    if marked[at] ~= 1 or earlier[at] then
-      new[#new + 1] = id
-    end
-  end
-  local none_is_odd = not report and all_exist(new)
-  for at, place in ipairs(places) do
-    local id = lockless[at]
-    if handled[id] or earlier[at] and not picked_up_since(id, earlier[at]) then
-      use(place, id, "copy")
-    else
-      local to_be_marked = marked[at] ~= 1 or earlier[at]
-      local job = to_be_marked and none_is_odd and JUST_A_JOB or read_job(id)
-      local verdict, reason
-      if job and job.odd then
-        verdict = "odd"
-      elseif not job or completed[at] or failed[at] then
-        verdict = "drop"
-      elseif to_be_marked then
-        verdict = "mark"
-      else
-        verdict, reason = outcome(job)
-      end
-      use(place, id, verdict, job, marked[at] == 1, reason)
-    end
-  end
-end
+--- includes/stalled/leave_active.lua
+-- How many jobs leave `active` at once: they become tombstones that one LREM takes away, since
+-- an LREM for each of them would make the check quadratic. Needs no other include but takes
+-- the `call` of stalled/call.
 
 -- A text that is no job's id. A short one takes the place of an id faster.
-local function make_tombstone()
+local function make_tombstone(prefix)
   local tombstone = "\0"
   while redis.call("EXISTS", prefix .. tombstone, prefix .. tombstone .. ":lock") > 0 do
     tombstone = tombstone .. "\0"
@@ -725,17 +842,18 @@ local function make_tombstone()
   return tombstone
 end
 
-local function take_out_of_active(places, ids)
-  local gone = {}
+-- Removes the ids at some places of a chunk, and the marks that they may have.
+local function take_out_of_active(call, places, ids)
+  local queue, gone = call.queue, {}
   for at, place in ipairs(places) do
     gone[at] = ids[place]
   end
-  if offset == 0 and #places == #ids then
+  if call.offset == 0 and #places == #ids then
     redis.call("LTRIM", queue.active, 0, -#ids - 1)
   else
-    local tombstone = make_tombstone()
+    local tombstone = make_tombstone(call.prefix)
     for _, place in ipairs(places) do
-      redis.call("LSET", queue.active, -(offset + #ids - place + 1), tombstone)
+      redis.call("LSET", queue.active, -(call.offset + #ids - place + 1), tombstone)
     end
     redis.call("LREM", queue.active, -#places, tombstone)
   end
@@ -744,12 +862,16 @@ local function take_out_of_active(places, ids)
   end
 end
 
+--- includes/stalled/apply.lua
+-- Does what the verdicts say. Takes the `call` of stalled/call. Needs:
+
 -- Does to each id what its verdict says, and returns how many left `active`.
-local function act_on(ids)
+local function apply_verdicts(call, ids)
+  local queue, counts, handled = call.queue, call.counts, call.handled
   local new_marks, leaving, returning, moved = {}, {}, {}, {}
-  judge(ids, function(place, id, verdict, job, _, reason)
+  judge(call, ids, function(place, id, verdict, job, _, reason)
     if verdict == "odd" then
-      note(id, job.odd)
+      note(call, id, job.odd)
       return
     elseif verdict == "mark" then
       new_marks[#new_marks + 1] = id
@@ -757,9 +879,9 @@ local function act_on(ids)
     elseif verdict == "drop" then
       counts.dropped = counts.dropped + 1
     elseif verdict == "fail" then
-      fail(id, job, reason)
+      fail_stalled_job(call, id, job, reason)
     elseif verdict == "requeue" then
-      requeue(id, job, returning)
+      requeue_stalled_job(call, id, job, returning)
     end
     if handled[id] then
       moved[#moved + 1] = id
@@ -771,10 +893,10 @@ local function act_on(ids)
     redis.call("LPUSH", waiting_list(queue), unpack(returning))
   end
   if #leaving > 0 then
-    take_out_of_active(leaving, ids)
+    take_out_of_active(call, leaving, ids)
   end
-  if #moved > 0 and limit < math.huge then
-    redis.call("HSET", done, unpack(moved))
+  if #moved > 0 and call.limit < math.huge then
+    redis.call("HSET", call.done, unpack(moved))
   end
   if #new_marks > 0 then
     counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))
@@ -782,93 +904,68 @@ local function act_on(ids)
   return #leaving
 end
 
-local function report_on(ids)
+--- includes/stalled/report.lua
+-- Says what a check would do, and writes nothing. Takes the `call` of stalled/call. Needs:
+
+-- Adds a row for each id to the verdicts of the call. Returns 0: none has left `active`.
+local function report_verdicts(call, ids)
   local found = {}
-  judge(ids, function(place, id, verdict, job, marked)
+  judge(call, ids, function(place, id, verdict, job, is_marked)
     if verdict == "requeue" or verdict == "fail" then
-      handled[id] = job.pickups
+      call.handled[id] = job.attempts_started
     end
-    found[place] = { verdict = verdict, job = job, marked = marked }
+    found[place] = { verdict = verdict, job = job, is_marked = is_marked }
   end)
   for place = #ids, 1, -1 do
     local id = ids[place]
-    local this = found[place] or { verdict = "healthy", job = read_job(id) }
+    local this = found[place] or { verdict = "healthy", job = read_job(call, id) }
     local job = this.job and this.job.key and read_more(this.job) or {}
-    verdicts[#verdicts + 1] = {
-      id, job.name or "", job.worker or "", redis.call("PTTL", prefix .. id .. ":lock"),
-      (this.marked or redis.call("SISMEMBER", marks, id) == 1) and 1 or 0, digits(job.stalls or 0),
-      digits(job.attempts or 0), this.verdict, this.verdict == "mark" and outcome(job) or this.verdict,
+    call.verdicts[#call.verdicts + 1] = {
+      id, job.name or "", job.worker or "", redis.call("PTTL", call.prefix .. id .. ":lock"),
+      (this.is_marked or redis.call("SISMEMBER", call.marks, id) == 1) and 1 or 0, digits(job.stalls or 0),
+      digits(job.attempts or 0), this.verdict,
+      this.verdict == "mark" and verdict_when_stalled(call, job) or this.verdict,
     }
   end
   return 0
 end
 
--- Looks at the ids of this call; true when there are none beyond them.
-local function walk(look_at)
-  local left = limit
-  while left > 0 do
-    local size = math.min(left, CHUNK)
-    local ids = redis.call("LRANGE", queue.active, -(offset + size), -(offset + 1))
-    if #ids > 0 then
-      offset = offset + #ids - look_at(ids)
-    end
-    if #ids < size then
-      return true
-    end
-    left = left - size
-  end
-  return false
-end
+--- commands/moveStalledJobsToWait-8.lua
 
-local function reply(waits, ended)
-  local next_offset = ended and -1 or offset
-  local next_anchor = next_offset > 0 and redis.call("LINDEX", queue.active, -offset) or ""
-  return {
-    counts.recovered, counts.failed, waits, counts.marked, counts.dropped, recovered_ids, failed_jobs, oddities,
-    next_offset, next_anchor, verdicts,
-  }
-end
+local call = read_call()
+local queue = call.queue
 
 local function check()
-  set_marks_aside()
+  set_marks_aside(call)
   trim_events(queue)
-  resume()
-  local ended = walk(act_on)
-  if counts.recovered > 0 then
+  resume(call)
+  local ended = walk(call, apply_verdicts)
+  if call.counts.recovered > 0 then
     wake(queue)
   end
-  if ended then
-    redis.call("UNLINK", marks, done)
-  else
-    redis.call("PEXPIRE", done, KEPT_FOR)
-  end
-  local answer = reply(-1, ended)
-  if sweep ~= "" and counts.recovered + counts.failed + counts.marked + counts.dropped > 0 then
-    redis.call("SET", record, cmsgpack.pack({ step, answer }), "PX", KEPT_FOR)
-  end
+  release_marks(call, ended)
+  local answer = reply(call, -1, ended)
+  record_reply(call, answer)
   return answer
 end
 
-if not max_stalled_count or not number(timestamp) then
+if not call.max_stalled_count or not number(call.timestamp) then
   return redis.error_reply("ECHOMQ refuses the call: max_stalled_count (ARGV 2) and timestamp (ARGV 3) must be numbers")
 end
-local fault = refusal(queue, types_of(queue, throttle, "string"))
+local fault = refusal(queue, types_of(queue, call.throttle, "string"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-if report then
-  resume()
-  return reply(-1, walk(report_on))
+if call.is_report then
+  resume(call)
+  return reply(call, -1, walk(call, report_verdicts))
 end
-local recorded = sweep ~= "" and redis.call("GET", record)
-if recorded then
-  local made = cmsgpack.unpack(recorded)
-  if made[1] == step then
-    return made[2]
-  end
+local answer = recorded_reply(call)
+if answer then
+  return answer
 end
-local waits = interval and step == 0 and throttled()
+local waits = call.interval and call.step == 0 and throttled(call)
 if waits then
-  return reply(waits, true)
+  return reply(call, waits, true)
 end
 return check()

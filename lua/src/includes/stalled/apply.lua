@@ -1,0 +1,46 @@
+-- Does what the verdicts say. Takes the `call` of stalled/call. Needs:
+--- include queue/line
+--- include stalled/call
+--- include stalled/verdict
+--- include stalled/requeue
+--- include stalled/fail
+--- include stalled/leave_active
+
+-- Does to each id what its verdict says, and returns how many left `active`.
+local function apply_verdicts(call, ids)
+  local queue, counts, handled = call.queue, call.counts, call.handled
+  local new_marks, leaving, returning, moved = {}, {}, {}, {}
+  judge(call, ids, function(place, id, verdict, job, _, reason)
+    if verdict == "odd" then
+      note(call, id, job.odd)
+      return
+    elseif verdict == "mark" then
+      new_marks[#new_marks + 1] = id
+      return
+    elseif verdict == "drop" then
+      counts.dropped = counts.dropped + 1
+    elseif verdict == "fail" then
+      fail_stalled_job(call, id, job, reason)
+    elseif verdict == "requeue" then
+      requeue_stalled_job(call, id, job, returning)
+    end
+    if handled[id] then
+      moved[#moved + 1] = id
+      moved[#moved + 1] = handled[id]
+    end
+    leaving[#leaving + 1] = place
+  end)
+  if #returning > 0 then
+    redis.call("LPUSH", waiting_list(queue), unpack(returning))
+  end
+  if #leaving > 0 then
+    take_out_of_active(call, leaving, ids)
+  end
+  if #moved > 0 and call.limit < math.huge then
+    redis.call("HSET", call.done, unpack(moved))
+  end
+  if #new_marks > 0 then
+    counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))
+  end
+  return #leaving
+end

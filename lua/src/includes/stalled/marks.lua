@@ -1,0 +1,21 @@
+-- The marks of earlier checks and the jobs that a sweep has handled, while it runs. Needs no
+-- other include but takes the `call` of stalled/call.
+
+local STATE_TTL = 600000 -- ms that the state of a sweep outlives a dead sweeper
+
+local function set_marks_aside(call)
+  local queue, marks = call.queue, call.marks
+  if call.step == 0 and redis.call("EXISTS", queue.stalled) == 1 and redis.call("EXISTS", marks) == 0 then
+    redis.call("RENAME", queue.stalled, marks)
+    redis.call("PEXPIRE", marks, STATE_TTL)
+  end
+end
+
+-- Marks left over at the end of a sweep name ids that are no longer in `active`.
+local function release_marks(call, ended)
+  if ended then
+    redis.call("UNLINK", call.marks, call.done)
+  else
+    redis.call("PEXPIRE", call.done, STATE_TTL)
+  end
+end

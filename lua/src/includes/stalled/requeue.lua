@@ -1,0 +1,25 @@
+-- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
+--- include queue/line
+
+-- Records the stall, unless the job was not started. A job without a priority is added to
+-- `returning`, since one LPUSH takes them all.
+local function requeue_stalled_job(call, id, job, returning)
+  local queue = call.queue
+  if job.unbegun then
+    redis.call("HDEL", job.key, "unbegun")
+  else
+    redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
+  end
+  if job.priority > 0 then
+    make_available(queue, id, job.priority, "LPUSH")
+  else
+    returning[#returning + 1] = id
+  end
+  redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id, "prev", "active")
+  if not job.unbegun then
+    redis.call("XADD", queue.events, "*", "event", "stalled", "jobId", id)
+  end
+  call.counts.recovered = call.counts.recovered + 1
+  call.recovered_ids[#call.recovered_ids + 1] = id
+  call.handled[id] = job.attempts_started
+end

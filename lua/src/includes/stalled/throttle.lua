@@ -1,0 +1,28 @@
+-- The throttle: of many sweepers one makes a check per interval. Needs no other include but
+-- takes the `call` of stalled/call.
+
+local EARLY = 1000 -- most ms by which a sweeper may come early to its own throttle
+
+-- How long the check has to wait for another sweeper's, in ms, or nil when it may start.
+local function throttled(call)
+  local throttle, sweep, interval = call.throttle, call.sweep, call.interval
+  local holder = redis.call("GET", throttle)
+  if not holder then
+    redis.call("SET", throttle, sweep, "PX", interval)
+    return nil
+  end
+  local left = redis.call("PTTL", throttle)
+  if left == -1 then
+    redis.call("PEXPIRE", throttle, interval)
+    left = interval
+  end
+  if holder == sweep and sweep ~= "" then
+    return nil
+  end
+  local sweeper = sweep:match("^(.*)/")
+  if sweeper and holder:match("^(.*)/") == sweeper and left <= math.min(EARLY, interval / 10) then
+    redis.call("SET", throttle, sweep, "PX", interval)
+    return nil
+  end
+  return math.max(left, 1)
+end

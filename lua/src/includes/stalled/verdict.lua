@@ -1,0 +1,72 @@
+-- What is to become of the jobs in `active`. Writes nothing. Takes the `call` of stalled/call.
+-- Needs:
+--- include values
+--- include stalled/job
+--- include stalled/lookup
+
+local STALL_LIMIT = "job stalled more than allowable limit"
+local NO_ATTEMPTS = "job stalled with no attempts left"
+local JUST_A_JOB = {}
+
+-- What becomes of a job that is found stalled a second time, and why. A job that its worker
+-- had fetched and not started did not kill it, and pays nothing.
+local function verdict_when_stalled(call, job)
+  if job.unbegun then
+    return "requeue"
+  end
+  local allowed = number(job.opts.maxStalledCount) or job.max_stalled_count or call.max_stalled_count
+  if job.stalls + 1 > allowed and not has_live_scheduler(call, job) then
+    return "fail", STALL_LIMIT
+  end
+  local attempts = number(job.opts.attempts) or number(job.opts.at) or 0
+  if attempts >= 1 and job.attempts + 1 >= attempts then
+    return "fail", NO_ATTEMPTS
+  end
+  return "requeue"
+end
+
+-- Whether a worker has fetched a job after this sweep handled it. If not, what is left of it
+-- in `active` is a copy.
+local function was_fetched_since(call, id, attempts_started)
+  local now = attempt("HGET", call.prefix .. id, "ats")
+  return now and now ~= attempts_started
+end
+
+-- Calls `use(place, id, verdict, job, is_marked, reason)` for each id without a lock.
+local function judge(call, ids, use)
+  local queue, places, lockless = call.queue, lockless_places(call, ids), {}
+  for at, place in ipairs(places) do
+    lockless[at] = ids[place]
+  end
+  local marked = membership("SMISMEMBER", call.marks, lockless)
+  local completed = membership("ZMSCORE", queue.completed, lockless)
+  local failed = membership("ZMSCORE", queue.failed, lockless)
+  local earlier = call.is_report and {} or membership("HMGET", call.done, lockless)
+  local new = {}
+  for at, id in ipairs(lockless) do
+    if marked[at] ~= 1 or earlier[at] then
+      new[#new + 1] = id
+    end
+  end
+  local none_is_odd = not call.is_report and all_exist(call, new)
+  for at, place in ipairs(places) do
+    local id = lockless[at]
+    if call.handled[id] or earlier[at] and not was_fetched_since(call, id, earlier[at]) then
+      use(place, id, "copy")
+    else
+      local to_be_marked = marked[at] ~= 1 or earlier[at]
+      local job = to_be_marked and none_is_odd and JUST_A_JOB or read_job(call, id)
+      local verdict, reason
+      if job and job.odd then
+        verdict = "odd"
+      elseif not job or completed[at] or failed[at] then
+        verdict = "drop"
+      elseif to_be_marked then
+        verdict = "mark"
+      else
+        verdict, reason = verdict_when_stalled(call, job)
+      end
+      use(place, id, verdict, job, marked[at] == 1, reason)
+    end
+  end
+end
