@@ -437,29 +437,28 @@ local function tell_parent_of_failure(job, child_key, reason, timestamp)
   return nil
 end
 
---- commands/finishJob-1.lua
+--- includes/finish/job.lua
+-- How ONE job finishes that its worker holds: a script may do so with several. The queue's
+-- meta must have been read. Needs:
 
-local prefix, id, token, timestamp, target, value, stacktrace = unpack(ARGV, 1, 7)
-local keep = { count = number(ARGV[8]), age = number(ARGV[9]) }
-local queue = queue_at(prefix)
-local key = prefix .. id
-local failing = target == "failed"
+-- The keys, with their types, that finishing a job writes; those of a parent are checked apart.
+local function types_to_finish(queue, id, target)
+  return {
+    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue[target], "zset", queue.marker, "zset",
+    queue.events, "stream", queue.prefix .. id, "hash",
+  }
+end
 
 -- The job's own rule, else the worker's. Its `count` or `age` alone leaves no other bound.
-local function keep_for(opts)
-  local own = failing and retention_of_failed(opts) or retention_of_completed(opts)
+local function keep_for(opts, target, keep)
+  local own = target == "failed" and retention_of_failed(opts) or retention_of_completed(opts)
   return (own.count or own.age) and own or keep
 end
 
-local fault = refusal(queue, {
-  queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue[target], "zset", queue.marker, "zset",
-  queue.events, "stream", key, "hash",
-})
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
-end
-local held = attempt("GET", key .. ":lock")
-if held ~= token then
+-- What finishing a job comes to when its worker does not hold it: -1 when the job is gone, 1
+-- when the call was sent twice and the job has finished at the same timestamp, else 0.
+local function outcome_without_lock(queue, id, held, target, timestamp)
+  local key = queue.prefix .. id
   if redis.call("EXISTS", key) == 0 then
     return -1
   end
@@ -467,32 +466,68 @@ if held ~= token then
   return finished and redis.call("HGET", key, "finishedOn") == timestamp and 1 or 0
 end
 
-local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "unbegun",
-  failing and "defa" or "failedReason")
-local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]) }
-redis.call("DEL", key .. ":lock")
-redis.call("SREM", queue.stalled, id)
-redis.call("LREM", queue.active, -1, id)
-redis.call("HSET", key, "atm", digits(counter(fields[5]) + 1), "finishedOn", timestamp,
-  failing and "failedReason" or "returnvalue", value)
-if fields[6] or fields[7] then
-  redis.call("HDEL", key, "unbegun", failing and "defa" or "failedReason")
-end
-if failing then
-  if stacktrace ~= "" then
-    redis.call("HSET", key, "stacktrace", stacktrace)
+-- Finishes the job with an id. `how` is a table of
+--   token       of the lock                   timestamp   in ms, as text
+--   target      "completed" or "failed"       value       return value as JSON, or the reason
+--   stacktrace  a JSON list, or ""            keep        what the worker keeps: count, age
+-- Returns 1, 0 or -1 as finishJob does, and true when something was written.
+local function finish_job(queue, id, how)
+  local key, target, value, timestamp = queue.prefix .. id, how.target, how.value, how.timestamp
+  local failing = target == "failed"
+  local held = attempt("GET", key .. ":lock")
+  if held ~= how.token then
+    return outcome_without_lock(queue, id, held, target, timestamp), false
   end
-  emit_last(queue, "failed", id, "failedReason", value, "prev", "active")
-  tell_parent_of_failure(job, key, value, timestamp)
-else
-  emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
-  tell_parent_of_completion(job, key, value, timestamp)
+  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "unbegun",
+    failing and "defa" or "failedReason")
+  local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]) }
+  redis.call("DEL", key .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  redis.call("LREM", queue.active, -1, id)
+  redis.call("HSET", key, "atm", digits(counter(fields[5]) + 1), "finishedOn", timestamp,
+    failing and "failedReason" or "returnvalue", value)
+  if fields[6] or fields[7] then
+    redis.call("HDEL", key, "unbegun", failing and "defa" or "failedReason")
+  end
+  if failing then
+    if how.stacktrace ~= "" then
+      redis.call("HSET", key, "stacktrace", how.stacktrace)
+    end
+    emit_last(queue, "failed", id, "failedReason", value, "prev", "active")
+    tell_parent_of_failure(job, key, value, timestamp)
+  else
+    emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
+    tell_parent_of_completion(job, key, value, timestamp)
+  end
+  release_deduplication(queue, fields[4], id)
+  retain(queue, queue[target], id, keep_for(job.opts, target, how.keep), timestamp)
+  return 1, true
 end
-release_deduplication(queue, fields[4], id)
-retain(queue, queue[target], id, keep_for(job.opts), timestamp)
-if redis.call("EXISTS", queue.wait, queue.active, queue.prioritized) == 0 then
-  redis.call("XADD", queue.events, "*", "event", "drained")
-elseif queue.concurrency and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
-  wake(queue)
+
+-- Tells the others, once after the jobs of a call: that the queue is empty, or that its global
+-- concurrency has a place again.
+local function tell_what_is_left(queue)
+  if redis.call("EXISTS", queue.wait, queue.active, queue.prioritized) == 0 then
+    redis.call("XADD", queue.events, "*", "event", "drained")
+  elseif queue.concurrency and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+    wake(queue)
+  end
 end
-return 1
+
+--- commands/finishJob-1.lua
+
+local prefix, id, token, timestamp, target, value, stacktrace = unpack(ARGV, 1, 7)
+local queue = queue_at(prefix)
+
+local fault = refusal(queue, types_to_finish(queue, id, target))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+local outcome, has_written = finish_job(queue, id, {
+  token = token, timestamp = timestamp, target = target, value = value, stacktrace = stacktrace,
+  keep = { count = number(ARGV[8]), age = number(ARGV[9]) },
+})
+if has_written then
+  tell_what_is_left(queue)
+end
+return outcome

@@ -225,49 +225,65 @@ local function make_available(queue, id, priority, push)
   end
 end
 
---- commands/takeJobs-1.lua
+--- includes/fetch/promote.lua
+-- How delayed jobs that are due become available. The queue's meta must have been read. Needs:
 
 local PROMOTED_AT_ONCE = 1000
-local SUSPECTS_PASSED = 100 -- most suspects to look past in one call
-local SEARCHED_FOR_LOST = 1000 -- newest ids of `active` among which lost jobs are searched
 
-local prefix, timestamp, worker = ARGV[1], ARGV[2], ARGV[4]
-local wanted, lock_duration, suspects_wanted = number(ARGV[3]), number(ARGV[5]), number(ARGV[7])
-local call, policies, lost, idle_threads = ARGV[6], object(ARGV[8]), ARGV[9], number(ARGV[10])
-local queue = queue_at(prefix)
-local jobs, passed = {}, {}
-
-local function promote_due_jobs()
+local function promote_due_jobs(queue, timestamp)
   local due = redis.call("ZRANGEBYSCORE", queue.delayed, "-inf", digits((timestamp + 1) * 4096 - 1),
     "LIMIT", 0, PROMOTED_AT_ONCE)
   for _, id in ipairs(due) do
-    local priority = number(attempt("HGET", prefix .. id, "priority")) or 0
+    local key = queue.prefix .. id
+    local priority = number(attempt("HGET", key, "priority")) or 0
     redis.call("ZREM", queue.delayed, id)
     make_available(queue, id, priority, "LPUSH")
-    if redis.call("EXISTS", prefix .. id) == 1 then
-      attempt("HSET", prefix .. id, "delay", 0)
+    if redis.call("EXISTS", key) == 1 then
+      attempt("HSET", key, "delay", 0)
     end
     emit(queue, "waiting", id, "prev", "delayed")
   end
 end
 
-local function pop()
+--- includes/fetch/pop.lua
+-- How ids leave the front of a queue, and how those that were skipped go back to their places.
+-- Needs no other include.
+
+-- The next id, with its score when it has a priority, or nil. `skipped` are the jobs popped
+-- and not fetched: an id, and its score or nil, each.
+local function pop(queue, skipped)
   local id = redis.call("RPOP", queue.wait)
   if id then
     return id
   end
   local first = redis.call("ZPOPMIN", queue.prioritized)
-  if not first[1] and #passed == 0 then
+  if not first[1] and #skipped == 0 then
     redis.call("DEL", queue.pc)
   end
   return first[1], first[2]
 end
 
-local function read_job(id)
-  return attempt("HMGET", prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp", "unbegun",
-    "rjk")
+local function put_back(queue, skipped)
+  for at = #skipped, 1, -1 do
+    local id, score = unpack(skipped[at])
+    if score then
+      redis.call("ZADD", queue.prioritized, score, id)
+    else
+      redis.call("RPUSH", queue.wait, id)
+    end
+  end
 end
 
+--- includes/fetch/describe.lua
+-- What a worker is told of a job that it gets. Takes the `fetch` of fetch/jobs. Needs:
+
+-- The fields of a job, in the order in which the others count on them, or nil for no hash.
+local function read_fields(queue, id)
+  return attempt("HMGET", queue.prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp",
+    "unbegun", "rjk")
+end
+
+-- A line costs clients less than seven values do.
 local function describe(id, token, fields, started, duration)
   local line = table.concat({ token, digits(started), digits(counter(fields[4])), digits(duration),
     digits(counter(fields[8])), fields[9] and 0 or 1, fields[1] or "" }, " ")
@@ -277,87 +293,111 @@ local function describe(id, token, fields, started, duration)
   return { id, fields[2] or "", line }
 end
 
-local function duration_of(fields)
-  local opts, policy = object(fields[6]), policies[fields[1] or ""] or {}
+-- How long the lock of a job lasts in ms, and the policy for jobs of its name.
+local function lock_duration_of(fetch, fields)
+  local opts, policy = object(fields[6]), fetch.policies[fields[1] or ""] or {}
   local own = number(opts.lockDuration)
-  return own and own >= 1 and math.floor(own) or number(policy.lockDuration) or lock_duration, policy
+  return own and own >= 1 and math.floor(own) or number(policy.lockDuration) or fetch.lock_duration, policy
 end
 
-local function take(id, fields)
-  local token = call .. ":" .. #jobs
+--- includes/fetch/jobs.lua
+-- How a worker fetches jobs. The queue's meta must have been read, and the queue must not be
+-- paused. `fetch` is a table of
+--   timestamp       in ms                      worker         its name
+--   wanted          how many jobs to fetch     lock_duration  in ms, of jobs without their own
+--   suspects_wanted how many of them may be suspects: jobs that have stalled before
+--   id              of this call: the token of a lock is this, a colon and a number
+--   idle_threads    how many of the jobs start at once
+--   policies        by name of the job its lockDuration and maxStalledCount
+--   jobs            what was fetched, described     skipped  the suspects left where they were
+-- Needs:
+
+local MOST_SKIPPED = 100 -- suspects to look past in one call
+
+-- Gives a job to the worker, whose id has left the place where it waited.
+local function fetch_job(queue, fetch, id, fields)
+  local key, jobs = queue.prefix .. id, fetch.jobs
+  local token = fetch.id .. ":" .. #jobs
   local started = counter(fields[3]) + 1
-  local duration, policy = duration_of(fields)
+  local duration, policy = lock_duration_of(fetch, fields)
   local own = policy.maxStalledCount and { "actorMaxStalledCount", digits(policy.maxStalledCount) } or {}
   redis.call("LPUSH", queue.active, id)
-  redis.call("SET", prefix .. id .. ":lock", token, "PX", digits(duration))
-  redis.call("HSET", prefix .. id, "processedOn", timestamp, "pb", worker, "ats", digits(started), unpack(own))
-  if #jobs < idle_threads then
-    redis.call("HDEL", prefix .. id, "unbegun")
+  redis.call("SET", key .. ":lock", token, "PX", digits(duration))
+  redis.call("HSET", key, "processedOn", fetch.timestamp, "pb", fetch.worker, "ats", digits(started), unpack(own))
+  if #jobs < fetch.idle_threads then
+    redis.call("HDEL", key, "unbegun")
     fields[9] = nil
   else
-    redis.call("HSET", prefix .. id, "unbegun", digits(started))
+    redis.call("HSET", key, "unbegun", digits(started))
     fields[9] = digits(started)
   end
   emit(queue, "active", id, "prev", "waiting")
   jobs[#jobs + 1] = describe(id, token, fields, started, duration)
 end
 
--- Gives back, in their old places, the suspects that were not wanted.
-local function put_back_passed()
-  for at = #passed, 1, -1 do
-    local id, score = unpack(passed[at])
-    if score then
-      redis.call("ZADD", queue.prioritized, score, id)
-    else
-      redis.call("RPUSH", queue.wait, id)
-    end
-  end
-end
-
-local function take_jobs()
-  while #jobs < wanted and #passed < SUSPECTS_PASSED and not is_maxed(queue) do
-    local id, score = pop()
+-- Fetches as many jobs as are wanted and there. Ids without a job vanish.
+local function fetch_jobs(queue, fetch)
+  local jobs, skipped = fetch.jobs, fetch.skipped
+  while #jobs < fetch.wanted and #skipped < MOST_SKIPPED and not is_maxed(queue) do
+    local id, score = pop(queue, skipped)
     if not id then
       break
     end
-    local fields = read_job(id)
-    local there = fields and (fields[1] or redis.call("EXISTS", prefix .. id) == 1)
-    if there and counter(fields[4]) > 0 and suspects_wanted <= 0 then
-      passed[#passed + 1] = { id, score }
+    local fields = read_fields(queue, id)
+    local there = fields and (fields[1] or redis.call("EXISTS", queue.prefix .. id) == 1)
+    if there and counter(fields[4]) > 0 and fetch.suspects_wanted <= 0 then
+      skipped[#skipped + 1] = { id, score }
     elseif there then
-      suspects_wanted = suspects_wanted - (counter(fields[4]) > 0 and 1 or 0)
-      take(id, fields)
+      fetch.suspects_wanted = fetch.suspects_wanted - (counter(fields[4]) > 0 and 1 or 0)
+      fetch_job(queue, fetch, id, fields)
     end
   end
-  put_back_passed()
+  put_back(queue, skipped)
 end
 
-local function find_lost_jobs()
-  local newest = redis.call("LRANGE", queue.active, 0, SEARCHED_FOR_LOST - 1)
+--- includes/fetch/lost_call.lua
+-- The jobs of an earlier call whose reply was lost. Takes the `fetch` of fetch/jobs. Needs:
+
+local NEWEST_OF_ACTIVE = 1000 -- ids among which lost jobs are searched
+
+-- Adds the jobs whose locks an earlier call has set, in the order in which it fetched them.
+local function find_jobs_of_call(queue, fetch, lost_id)
+  local newest = redis.call("LRANGE", queue.active, 0, NEWEST_OF_ACTIVE - 1)
   for at = #newest, 1, -1 do
     local id = newest[at]
-    local token = attempt("GET", prefix .. id .. ":lock")
-    local fields = token and token:sub(1, #lost + 1) == lost .. ":" and read_job(id)
+    local token = attempt("GET", queue.prefix .. id .. ":lock")
+    local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(queue, id)
     if fields then
-      jobs[#jobs + 1] = describe(id, token, fields, counter(fields[3]), (duration_of(fields)))
+      local duration = lock_duration_of(fetch, fields)
+      fetch.jobs[#fetch.jobs + 1] = describe(id, token, fields, counter(fields[3]), duration)
     end
   end
 end
+
+--- commands/takeJobs-1.lua
+
+local queue = queue_at(ARGV[1])
+local fetch = {
+  timestamp = ARGV[2], wanted = number(ARGV[3]), worker = ARGV[4], lock_duration = number(ARGV[5]), id = ARGV[6],
+  suspects_wanted = number(ARGV[7]), policies = object(ARGV[8]), idle_threads = number(ARGV[10]),
+  jobs = {}, skipped = {},
+}
+local lost_id = ARGV[9]
 
 local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-if lost ~= "" then
-  find_lost_jobs()
-  return { jobs, next_due(queue) or 0, 0 }
+if lost_id ~= "" then
+  find_jobs_of_call(queue, fetch, lost_id)
+  return { fetch.jobs, next_due(queue) or 0, 0 }
 end
 trim_events(queue)
-promote_due_jobs()
+promote_due_jobs(queue, fetch.timestamp)
 if not queue.is_paused then
-  take_jobs()
+  fetch_jobs(queue, fetch)
   if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
     wake(queue)
   end
 end
-return { jobs, next_due(queue) or 0, #passed }
+return { fetch.jobs, next_due(queue) or 0, #fetch.skipped }

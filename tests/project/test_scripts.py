@@ -76,6 +76,21 @@ def test_the_shipped_scripts_are_what_the_sources_make():
     assert outcome.returncode == 0, outcome.stdout
 
 
+@pytest.mark.parametrize("path", COMMANDS + INCLUDES, ids=lambda path: str(path.relative_to(LUA / "src")))
+def test_a_source_is_read_in_one_sitting(path):
+    shortest, longest = (10, 110) if path in INCLUDES else (1, 110)
+
+    assert shortest <= len(path.read_text("utf-8").splitlines()) <= longest
+
+
+@pytest.mark.parametrize("path", INCLUDES, ids=lambda path: str(path.relative_to(LUA / "src")))
+def test_an_include_begins_with_what_it_is_and_is_used(path):
+    name = path.relative_to(LUA / "src" / "includes").with_suffix("")
+
+    assert re.match(r"-- \w", path.read_text("utf-8"))
+    assert any(f"--- include {name}\n" in source.read_text("utf-8") for source in COMMANDS + INCLUDES)
+
+
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_no_two_parts_of_a_script_share_a_name(path):
     names = re.findall(r"^local function (\w+)", path.read_text("utf-8"), re.MULTILINE)

@@ -1,0 +1,25 @@
+-- What a worker is told of a job that it gets. Takes the `fetch` of fetch/jobs. Needs:
+--- include values
+
+-- The fields of a job, in the order in which the others count on them, or nil for no hash.
+local function read_fields(queue, id)
+  return attempt("HMGET", queue.prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp",
+    "unbegun", "rjk")
+end
+
+-- A line costs clients less than seven values do.
+local function describe(id, token, fields, started, duration)
+  local line = table.concat({ token, digits(started), digits(counter(fields[4])), digits(duration),
+    digits(counter(fields[8])), fields[9] and 0 or 1, fields[1] or "" }, " ")
+  if fields[5] or fields[10] then
+    return { id, fields[2] or "", line, fields[5] or "", fields[7] or "", fields[10] or "" }
+  end
+  return { id, fields[2] or "", line }
+end
+
+-- How long the lock of a job lasts in ms, and the policy for jobs of its name.
+local function lock_duration_of(fetch, fields)
+  local opts, policy = object(fields[6]), fetch.policies[fields[1] or ""] or {}
+  local own = number(opts.lockDuration)
+  return own and own >= 1 and math.floor(own) or number(policy.lockDuration) or fetch.lock_duration, policy
+end

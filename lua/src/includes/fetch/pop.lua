@@ -1,0 +1,27 @@
+-- How ids leave the front of a queue, and how those that were skipped go back to their places.
+-- Needs no other include.
+
+-- The next id, with its score when it has a priority, or nil. `skipped` are the jobs popped
+-- and not fetched: an id, and its score or nil, each.
+local function pop(queue, skipped)
+  local id = redis.call("RPOP", queue.wait)
+  if id then
+    return id
+  end
+  local first = redis.call("ZPOPMIN", queue.prioritized)
+  if not first[1] and #skipped == 0 then
+    redis.call("DEL", queue.pc)
+  end
+  return first[1], first[2]
+end
+
+local function put_back(queue, skipped)
+  for at = #skipped, 1, -1 do
+    local id, score = unpack(skipped[at])
+    if score then
+      redis.call("ZADD", queue.prioritized, score, id)
+    else
+      redis.call("RPUSH", queue.wait, id)
+    end
+  end
+end
