@@ -1,10 +1,10 @@
 -- Built by tools/build-lua from lua/src/commands/advanceScheduler-1.lua: edit that file, not this one.
 --[[
-Adds the next job of a job scheduler, as the worker that takes one of its jobs must do.
+Adds the next job of a job scheduler, as the worker that fetches one of its jobs must do.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id of the scheduler
-      3 id of the job that was taken  4 timestamp in ms
+      3 id of the job that was fetched  4 timestamp in ms
       5 when a cron pattern is due next in ms, or 0 for a scheduler with an interval
 
 Returns 1; 0 when there is nothing to add: the scheduler is gone or has ended, the job is not

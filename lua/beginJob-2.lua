@@ -1,6 +1,6 @@
 -- Built by tools/build-lua from lua/src/commands/beginJob-2.lua: edit that file, not this one.
 --[[
-Records that a worker begins a job which it had fetched before. If the worker dies from now
+Records that a worker starts a job which it had fetched before. If the worker dies from now
 on, the job has stalled.
 
 KEYS  1 the job  2 its lock

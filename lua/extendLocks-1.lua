@@ -5,12 +5,12 @@ Renews the locks that a worker process holds in a queue, and removes the marks o
 KEYS  1 stalled
 ARGV  1 key prefix of the queue, with or without its last colon
       2 tokens, a msgpack list  3 ids, a msgpack list  4 lock duration in ms
-      5 optional: the `ats` with which each job was taken, a msgpack list. With it an owner
+      5 optional: the `ats` with which each job was fetched, a msgpack list. With it an owner
         that was only paused comes back: a job that is still in `active`, has no lock and
-        was taken by nobody since gets its lock again.
+        was fetched by nobody since gets its lock again.
 
 Returns the ids that could not be renewed; with the fifth argument a list of their tokens, since a
-process may have lost a job and taken it again, and of the smallest TTL that was left of a lock in
+process may have lost a job and fetched it again, and of the smallest TTL that was left of a lock in
 ms (-1 when none was renewed).
 
 Cost: O(1) for each lock, O(N) in `active` for one that is to come back.

@@ -1,6 +1,6 @@
 -- Built by tools/build-lua from lua/src/commands/retryJob-1.lua: edit that file, not this one.
 --[[
-Gives a failed job another life: back to the line, with no stalls, attempts or failure on record.
+Makes a failed job available again, with no stalls, attempts or failure on record.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id

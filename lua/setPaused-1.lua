@@ -176,7 +176,7 @@ local prefix, event = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
 local pausing = event == "paused"
 
--- The ids that are moved have waited longer: they stay at the tail, which is taken first.
+-- The ids that are moved have waited longer: they stay at the tail, which is fetched first.
 local function move_all(from, to)
   if redis.call("EXISTS", from) == 0 then
     return

@@ -1,27 +1,27 @@
 -- Built by tools/build-lua from lua/src/commands/takeJobs-1.lua: edit that file, not this one.
 --[[
-Gives a worker the jobs that it is to run next, each with a lock of its own.
+Fetches the jobs that a worker is to run next, each with a lock of its own.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 timestamp in ms
-      3 how many jobs to take  4 name of the worker  5 lock duration in ms
+      3 how many jobs to fetch  4 name of the worker  5 lock duration in ms
       6 id of this call; the token of a lock is this, a colon and a number
-      7 how many suspects to take: jobs that have stalled before
+      7 how many suspects to fetch: jobs that have stalled before
       8 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
-      9 id of an earlier call whose reply was lost, or empty: its jobs are given again
-      10 how many of the jobs begin at once, since a thread is idle for each
+      9 id of an earlier call whose reply was lost, or empty: its jobs are returned again
+      10 how many of the jobs start at once, since a thread is idle for each
 
-Delayed jobs that are due become available first, at most 1,000 of them. Jobs are taken from
-the tail of `wait`, then from `prioritized`. Those that do not begin at once carry the field
-`unbegun` until their worker begins them. Suspects that are not taken stay where they were.
+Delayed jobs that are due become available first, at most 1,000 of them. Jobs are fetched from
+the tail of `wait`, then from `prioritized`. Those that do not start at once carry the field
+`unbegun` until their worker starts them. Suspects that are not fetched stay where they were.
 
 Returns the jobs, when the next delayed job is due in ms (0 for none), and how many suspects
 were left. A job is: id, data, and a line of its token, attempts started, stalls, lock duration,
-timestamp, whether it has begun, and name, which costs clients less than seven values do; and only
+timestamp, whether it has started, and name, which costs clients less than seven values do; and only
 if it is to be failed or belongs to a scheduler: the reason, the worker that had it before, and
 the scheduler's id.
 
-Cost: O(log N) for each job promoted or taken.
+Cost: O(log N) for each job promoted or fetched.
 --]]
 
 --- includes/values.lua

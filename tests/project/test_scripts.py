@@ -24,6 +24,16 @@ COMMANDS = sorted((LUA / "src" / "commands").glob("*.lua"))
 INCLUDES = sorted((LUA / "src" / "includes").rglob("*.lua"))
 
 
+def code_of(text: str) -> str:
+    """A source without its comments and its texts."""
+    text = re.sub(r"--\[\[.*?--\]\]", "", text, flags=re.DOTALL)
+    return re.sub(r"--.*", "", re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text))
+
+
+def defined_in(text: str) -> set[str]:
+    return set(re.findall(r"^local (?:function )?(\w+)", text, re.MULTILINE))
+
+
 def build(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(root / "tools" / "build-lua"), *options]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -84,11 +94,32 @@ def test_a_source_is_read_in_one_sitting(path):
 
 
 @pytest.mark.parametrize("path", INCLUDES, ids=lambda path: str(path.relative_to(LUA / "src")))
-def test_an_include_begins_with_what_it_is_and_is_used(path):
-    name = path.relative_to(LUA / "src" / "includes").with_suffix("")
-
+def test_an_include_begins_with_what_it_is(path):
     assert re.match(r"-- \w", path.read_text("utf-8"))
-    assert any(f"--- include {name}\n" in source.read_text("utf-8") for source in COMMANDS + INCLUDES)
+
+
+@pytest.mark.parametrize("path", COMMANDS + INCLUDES, ids=lambda path: str(path.relative_to(LUA / "src")))
+def test_a_source_includes_what_it_uses_and_nothing_else(path):
+    """What is missing would be seen only when that line runs."""
+    text = path.read_text("utf-8")
+    provider = {
+        name: str(include.relative_to(LUA / "src" / "includes").with_suffix(""))
+        for include in INCLUDES
+        for name in defined_in(include.read_text("utf-8"))
+    }
+    used = set(re.findall(r"(?<![.:\w])([A-Za-z_]\w*)(?!\w*\s*=[^=])", code_of(text)))
+    own = set(re.findall(r"local (?:function )?(\w+)", text))
+
+    needed = {provider[name] for name in used - own if name in provider}
+
+    assert set(re.findall(r"^--- include (\S+)$", text, re.MULTILINE)) == needed
+
+
+def test_every_include_is_part_of_a_script():
+    shipped = "".join(path.read_text("utf-8") for path in SCRIPTS)
+
+    for path in INCLUDES:
+        assert f"--- includes/{path.relative_to(LUA / 'src' / 'includes')}\n" in shipped
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)

@@ -1,5 +1,5 @@
 --[[
-Records that a worker begins a job which it had fetched before. If the worker dies from now
+Records that a worker starts a job which it had fetched before. If the worker dies from now
 on, the job has stalled.
 
 KEYS  1 the job  2 its lock

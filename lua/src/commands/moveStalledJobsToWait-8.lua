@@ -1,5 +1,5 @@
 --[[
-Finds the jobs of dead workers in a queue: marks them, and brings back or fails those that
+Finds the jobs of dead workers in a queue: marks them, and requeues or fails those that
 an earlier check has marked. See "Stalled recovery" in the EchoMQ protocol.
 
 KEYS  1 stalled  2 wait  3 active  4 failed  5 stalled-check  6 meta  7 paused  8 marker

@@ -1,12 +1,12 @@
 --[[
-Gives jobs back that their worker holds and does not run, as if it had never taken them.
+Requeues jobs that their worker holds and does not run, as if it had never fetched them.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon
-      2 and on: id and token of each job, in the order in which they are to be taken again
+      2 and on: id and token of each job, in the order in which they are to be fetched again
 
-They are the next ones to be taken. Returns the ids that the worker did not hold any more;
-nothing is written for those. A call that is sent twice finds its jobs given back.
+They are the next ones to be fetched. Returns the ids that the worker did not hold any more;
+nothing is written for those. A call that is sent twice finds its jobs requeued.
 
 Cost: for each job O(N) in `active` from its new end to the job, O(log N) in those prioritized.
 --]]
@@ -19,10 +19,10 @@ Cost: for each job O(N) in `active` from its new end to the job, O(log N) in tho
 
 local prefix = ARGV[1]
 local queue = queue_at(prefix)
-local lost, were_given_back = {}, false
+local lost, has_requeued = {}, false
 
--- The score that goes before all others of a priority. It may have to go below the first that
--- `pc` gives out.
+-- The score that goes before all others of a priority. It may be lower than any that `pc`
+-- gives out.
 local function first_score(priority)
   local lowest, highest = priority * 2 ^ 32 - 2 ^ 31, priority * 2 ^ 32 + 2 ^ 31 - 1
   local first = redis.call("ZRANGEBYSCORE", queue.prioritized, digits(lowest), digits(highest),
@@ -30,13 +30,13 @@ local function first_score(priority)
   return first and digits(math.max(tonumber(first) - 1, lowest)) or priority_score(queue, priority)
 end
 
-local function give_back(id)
+local function requeue_job(id)
   local key = prefix .. id
   local fields = redis.call("HMGET", key, "priority", "ats")
   local priority = number(fields[1]) or 0
   redis.call("DEL", key .. ":lock")
   redis.call("SREM", queue.stalled, id)
-  redis.call("LREM", queue.active, 1, id) -- from its new end: jobs that were not begun are not old
+  redis.call("LREM", queue.active, 1, id) -- from its new end: jobs that were not started are not old
   redis.call("HSET", key, "ats", digits(math.max(counter(fields[2]) - 1, 0)))
   redis.call("HDEL", key, "unbegun", "processedOn", "pb")
   if priority > 0 then
@@ -45,11 +45,11 @@ local function give_back(id)
     redis.call("RPUSH", waiting_list(queue), id)
   end
   emit(queue, "waiting", id, "prev", "active")
-  were_given_back = true
+  has_requeued = true
 end
 
--- Only a job that was given back has no lock and no worker.
-local function is_given_back(id)
+-- Only a job that was requeued has no lock and no worker.
+local function is_requeued(id)
   return redis.call("EXISTS", prefix .. id, prefix .. id .. ":lock") == 1 and not attempt("HGET", prefix .. id, "pb")
 end
 
@@ -61,12 +61,12 @@ trim_events(queue)
 for at = #ARGV - 1, 2, -2 do
   local id, token = ARGV[at], ARGV[at + 1]
   if attempt("GET", prefix .. id .. ":lock") == token and redis.call("TYPE", prefix .. id).ok == "hash" then
-    give_back(id)
-  elseif not is_given_back(id) then
+    requeue_job(id)
+  elseif not is_requeued(id) then
     lost[#lost + 1] = id
   end
 end
-if were_given_back then
+if has_requeued then
   wake(queue)
 end
 return lost

@@ -1,5 +1,5 @@
 --[[
-Gives a failed job another life: back to the line, with no stalls, attempts or failure on record.
+Makes a failed job available again, with no stalls, attempts or failure on record.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id
