@@ -12,6 +12,7 @@ from dramatiq.errors import ActorNotFound, DecodeError
 
 from ..errors import EchoMQError, JobStalled
 from ..protocol.keys import id_to_bytes, id_to_text
+from ..protocol.logtext import on_one_line
 
 #: The option of a message that holds the id of its job.
 JOB_ID_OPTION = "echomq_job_id"
@@ -124,7 +125,7 @@ def message_from(job: TakenJob, queue_name: str) -> Message[Any]:
     job_id = id_to_text(job.job_id)
     return Message(
         queue_name=queue_name,
-        actor_name=job.name.decode("utf-8", "replace"),
+        actor_name=actor_name_of(job),
         args=args,
         kwargs=kwargs,
         options={JOB_ID_OPTION: job_id},
@@ -134,8 +135,10 @@ def message_from(job: TakenJob, queue_name: str) -> Message[Any]:
 
 
 def dramatiq_message_from(job: TakenJob, queue_name: str) -> Message[Any] | None:
-    """The message that a job's data holds, without its ``eta`` since it is
-    due, or None when the data is something else.
+    """Return the message that a job's data holds, without its ``eta`` since it
+    is due, or None when the data is something else.  The job's name is the
+    actor, whatever the data says: a dashboard that duplicates a job under
+    another name wants another actor.
     """
     try:
         message = Message.decode(job.data)
@@ -150,14 +153,25 @@ def dramatiq_message_from(job: TakenJob, queue_name: str) -> Message[Any] | None
         return None
     message.options[JOB_ID_OPTION] = id_to_text(job.job_id)
     message.options.pop("eta", None)
-    return message if message.queue_name == queue_name else message.copy(queue_name=queue_name)
+    actor_name = actor_name_of(job) or message.actor_name
+    if (message.queue_name, message.actor_name) == (queue_name, actor_name):
+        return message
+    return message.copy(queue_name=queue_name, actor_name=actor_name)
+
+
+def actor_name_of(job: TakenJob) -> str:
+    """Return the name of the actor that a job is for.  It goes into log lines
+    of Dramatiq: a name that no actor can have is made fit for one.
+    """
+    return on_one_line(job.name.decode("utf-8", "replace"))
 
 
 def _foreign_arguments(job: TakenJob) -> tuple[tuple[Any, ...], dict[str, Any]]:
     try:
         value = json.loads(job.data)
     except (ValueError, RecursionError) as error:
-        raise UndecodableJob(f"the data of job {job.name!r} is neither a Dramatiq message nor JSON: {error}") from None
+        name, fault = actor_name_of(job), on_one_line(str(error))
+        raise UndecodableJob(f"the data of job {name!r} is neither a Dramatiq message nor JSON: {fault}") from None
     if isinstance(value, dict) and value and value.keys() <= {"args", "kwargs"}:
         args, kwargs = value.get("args", []), value.get("kwargs", {})
         if isinstance(args, list) and isinstance(kwargs, dict):
@@ -186,22 +200,28 @@ def due_of(message: Message[Any], delay: int | None) -> int:
 
 
 def return_value_of(result: Any) -> str:
-    """A result as JSON, ``null`` when it cannot be that."""
+    """Return a result as JSON, or ``null`` when it cannot be that.  Never
+    raises, whatever the objects in it do: the job has run, and must end.
+    """
     try:
         return json.dumps(result, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:
         return "null"
 
 
 def failed_reason_of(exception: BaseException | None) -> str:
-    """What a job's ``failedReason`` says: the type and the message."""
+    """Return what a job's ``failedReason`` says: the type and the message, or
+    the type alone when there is no message.  Never raises.
+    """
     if exception is None:
         return "the message was failed without an exception"
+    text = _text_of(exception)
     if isinstance(exception, JobStalled):
-        return exception.reason
+        return text
     if isinstance(exception, ActorNotFound):
-        return f"ActorNotFound: no actor {str(exception)!r} is declared in the worker that took the job"
-    return f"{type(exception).__name__}: {_text_of(exception)}"[:TRACE_LIMIT]
+        return f"ActorNotFound: no actor {on_one_line(text)!r} is declared in the worker that took the job"
+    name = type(exception).__name__
+    return f"{name}: {text}"[:TRACE_LIMIT] if text else name
 
 
 def _text_of(exception: BaseException) -> str:
@@ -212,8 +232,13 @@ def _text_of(exception: BaseException) -> str:
 
 
 def stack_trace_of(exception: BaseException | None) -> str:
-    """What a job's ``stacktrace`` holds: a JSON list of texts, or nothing."""
+    """Return what a job's ``stacktrace`` holds: a JSON list of texts, or
+    nothing.  Never raises.
+    """
     if exception is None or exception.__traceback__ is None:
         return ""
-    lines = "".join(traceback.format_exception(type(exception), exception, exception.__traceback__, limit=-30))
+    try:
+        lines = "".join(traceback.format_exception(type(exception), exception, exception.__traceback__, limit=-30))
+    except Exception:
+        return ""
     return json.dumps([lines[-TRACE_LIMIT:]])
