@@ -1,6 +1,13 @@
+"""The exceptions that this package raises."""
+
 from __future__ import annotations
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Any
+
+#: How much of a value an error shows, in characters.
+LENGTH_SHOWN = 500
 
 
 class EchoMQError(Exception):
@@ -19,7 +26,24 @@ class SettingError(EchoMQError, ValueError):
     """
 
     def __init__(self, name: str, source: str, value: Any, allowed: str) -> None:
-        super().__init__(f"{name} ({source}) is {value!r}, but it must be {allowed}")
+        super().__init__(f"{name} ({source}) is {_shown(value)}, but it must be {allowed}")
+        self.name = name
+        self.source = source
+
+
+class UnknownSetting(SettingError):
+    """A setting that there is not.
+
+    Parameters:
+      name(str): What was written.
+      source(str): Where, say ``keyword argument``.
+      known(Collection[str]): The settings that there are.
+    """
+
+    def __init__(self, name: str, source: str, known: Collection[str]) -> None:
+        similar = get_close_matches(name, known, n=1)
+        hint = f"did you mean {similar[0]}?" if similar else f"what there is: {', '.join(sorted(known))}"
+        ValueError.__init__(self, f"{_shown(name)} ({source}) is not known here; {hint}")
         self.name = name
         self.source = source
 
@@ -44,3 +68,11 @@ class JobStalled(EchoMQError):
         self.reason = reason
         self.stalls = stalls
         self.worker = worker
+
+
+def _shown(value: Any) -> str:
+    try:
+        shown = repr(value)
+    except Exception:  # a whole number of many digits, among others
+        return f"a value of type {type(value).__name__} that cannot be shown"
+    return shown if len(shown) <= LENGTH_SHOWN else f"{shown[:LENGTH_SHOWN]}…"

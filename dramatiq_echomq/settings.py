@@ -1,12 +1,14 @@
+"""What can be set.  Every default stands here and nowhere else."""
+
 from __future__ import annotations
 
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from .errors import SettingError
+from .errors import SettingError, UnknownSetting
 from .validation import require_prefix, require_whole_number
 
 ENVIRONMENT_PREFIX = "DRAMATIQ_ECHOMQ_"
@@ -15,11 +17,25 @@ DJANGO_SETTING = "DRAMATIQ_ECHOMQ"
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-def _whole_number(default: int | None, *, minimum: int) -> Any:
+#: What stands for None in the environment, where None is the default.
+_NONE = {"", "none", "null"}
+
+
+def _whole_number(default: int, *, minimum: int) -> Any:
     def check(name: str, value: Any, source: str) -> int:
         return require_whole_number(name, value, minimum=minimum, source=source)
 
     return _setting(default, check, _number_or_text)
+
+
+def _whole_number_or_none(*, minimum: int) -> Any:
+    def check(name: str, value: Any, source: str) -> int | None:
+        return None if value is None else require_whole_number(name, value, minimum=minimum, source=source)
+
+    def parse(written: str) -> int | str | None:
+        return None if written.strip().lower() in _NONE else _number_or_text(written)
+
+    return _setting(None, check, parse)
 
 
 def _number_or_text(written: str) -> int | str:
@@ -77,14 +93,12 @@ class Settings:
     report_only: bool = _switch(False)
     lock_duration: int = _whole_number(30_000, minimum=1)
     keep_completed: int = _whole_number(1_000, minimum=0)
-    keep_failed: int | None = _whole_number(None, minimum=0)
+    keep_failed: int | None = _whole_number_or_none(minimum=0)
     dead_message_ttl: int = _whole_number(7 * 86_400_000, minimum=1_000)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if value is not None or field.default is not None:
-                field.metadata["check"](field.name, value, "keyword argument")
+            field.metadata["check"](field.name, getattr(self, field.name), "keyword argument")
 
     @classmethod
     def load(cls, **keywords: Any) -> Settings:
@@ -95,27 +109,38 @@ class Settings:
             elsewhere.
 
         Raises:
-          SettingError: For the first value that cannot be used, with where
-            it came from.
+          SettingError: For the first value that cannot be used, and for a
+            setting that there is not, with where it came from.
         """
         fields = {field.name: field.metadata for field in dataclasses.fields(cls)}
-        django = _django_settings({name.upper() for name in fields})
+        _require_known(keywords, fields, "keyword argument")
+        environment, django = _environment(set(fields)), _django_settings(set(fields))
         values = {}
         for name, field in fields.items():
-            variable = ENVIRONMENT_PREFIX + name.upper()
             if keywords.get(name) is not None:
                 values[name] = keywords[name]
-            elif variable in os.environ:
-                value = field["parse"](os.environ[variable])
-                values[name] = field["check"](name, value, f"environment variable {variable}")
-            elif name.upper() in django:
+            elif name in environment:
+                value = field["parse"](environment[name])
+                values[name] = field["check"](name, value, f"environment variable {_variable_of(name)}")
+            elif name in django:
                 source = f"Django setting {DJANGO_SETTING}[{name.upper()!r}]"
-                values[name] = field["check"](name, django[name.upper()], source)
+                values[name] = field["check"](name, django[name], source)
         return cls(**values)
 
 
-def _django_settings(known: set[str]) -> Mapping[str, Any]:
-    """Django's dictionary of settings, empty where Django is not in use."""
+def _environment(known: set[str]) -> dict[str, str]:
+    """Return the settings that the environment holds, by name."""
+    variables = {name: text for name, text in os.environ.items() if name.startswith(ENVIRONMENT_PREFIX)}
+    _require_known(variables, {_variable_of(name) for name in known}, "environment variable")
+    return {name.removeprefix(ENVIRONMENT_PREFIX).lower(): text for name, text in variables.items()}
+
+
+def _variable_of(name: str) -> str:
+    return ENVIRONMENT_PREFIX + name.upper()
+
+
+def _django_settings(known: set[str]) -> dict[str, Any]:
+    """Return Django's dictionary of settings, empty where Django is not in use."""
     django_conf = sys.modules.get("django.conf")
     if django_conf is None:
         return {}
@@ -125,7 +150,11 @@ def _django_settings(known: set[str]) -> Mapping[str, Any]:
     found = getattr(settings, DJANGO_SETTING, {})
     if not isinstance(found, Mapping):
         raise SettingError(DJANGO_SETTING, "Django setting", found, "a dictionary")
-    for name in found:
+    _require_known(found, {name.upper() for name in known}, f"key of Django setting {DJANGO_SETTING}")
+    return {name.lower(): value for name, value in found.items()}
+
+
+def _require_known(names: Iterable[Any], known: Collection[str], source: str) -> None:
+    for name in names:
         if name not in known:
-            raise SettingError(DJANGO_SETTING, "Django setting", name, f"a dictionary of {', '.join(sorted(known))}")
-    return found
+            raise UnknownSetting(str(name), source, known)

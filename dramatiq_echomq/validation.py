@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from .errors import SettingError
+from .errors import SettingError, UnknownSetting
 
 #: The largest whole number that Lua and JSON hold exactly.
 LARGEST_NUMBER = 2**53 - 1
 
 
 def require_whole_number(name: str, value: Any, *, minimum: int, source: str = "keyword argument") -> int:
-    """Let whole numbers from `minimum` to :data:`LARGEST_NUMBER` pass.
+    """Validate a whole number from `minimum` to :data:`LARGEST_NUMBER`.
 
     Raises:
       SettingError: For anything else, booleans included.
@@ -25,7 +26,7 @@ def require_whole_number(name: str, value: Any, *, minimum: int, source: str = "
 
 
 def require_prefix(value: Any, *, source: str = "keyword argument") -> str:
-    """Let a key prefix pass: text, not empty, without a last colon.
+    """Validate a key prefix: text, not empty, without a last colon.
 
     Raises:
       SettingError: For anything else.
@@ -36,7 +37,7 @@ def require_prefix(value: Any, *, source: str = "keyword argument") -> str:
 
 
 def require_client(client: Any) -> None:
-    """Let synchronous Redis clients pass.
+    """Validate a synchronous Redis client.
 
     Raises:
       SettingError: For anything else, clients of ``redis.asyncio`` included.
@@ -48,7 +49,7 @@ def require_client(client: Any) -> None:
 
 
 def require_hash_tag(client: Any, prefix: str) -> None:
-    """Let a prefix pass that keeps a queue's keys in one slot of a cluster.
+    """Validate that a prefix keeps a queue's keys in one slot of a cluster.
 
     Raises:
       SettingError: For a cluster and a prefix without a hash tag.
@@ -59,3 +60,19 @@ def require_hash_tag(client: Any, prefix: str) -> None:
     if isinstance(client, RedisCluster) and tag.find("}") < 1:
         allowed = "one with a hash tag such as '{emq}' for a Redis cluster, where a queue's keys must share a slot"
         raise SettingError("prefix", "argument", prefix, allowed)
+
+
+def require_no_others(unknown: Mapping[str, Any], known_to: Callable[..., Any]) -> None:
+    """Validate that a call had no keyword arguments but its own.
+
+    Parameters:
+      unknown(Mapping): Those that it does not know.
+      known_to(Callable): What was called.
+
+    Raises:
+      UnknownSetting: For the first one, with the one that was probably meant.
+    """
+    for name in unknown:
+        parameters = inspect.signature(known_to).parameters.values()
+        known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+        raise UnknownSetting(name, "keyword argument", known)

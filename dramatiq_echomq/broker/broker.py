@@ -13,6 +13,7 @@ from dramatiq.errors import ConnectionClosed, QueueJoinTimeout
 from ..errors import JobStalled
 from ..protocol.clients import client_from, client_with
 from ..protocol.keys import QueueKeys, id_to_text
+from ..protocol.parameters import unknown_ones_named
 from ..protocol.records import FailedJob, QueueCounts
 from ..settings import Settings
 from ..signals import send_signal
@@ -87,7 +88,8 @@ class EchoMQBroker(LockingBroker):
             keep_failed=keep_failed,
             dead_message_ttl=dead_message_ttl,
         )
-        self.client = client_from(client, url, **redis_parameters) or redis.Redis(**redis_parameters)
+        with unknown_ones_named(redis_parameters):
+            self.client = client_from(client, url, **redis_parameters) or redis.Redis(**redis_parameters)
         require_client(self.client)
         require_hash_tag(self.client, self.settings.prefix)
         self.namespace = self.settings.prefix

@@ -11,6 +11,7 @@ from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from ..errors import SettingError
+from .parameters import require_parameters, unknown_ones_named
 
 #: What may be raised when Redis cannot be used. When a whole cluster cannot be, that is no RedisError.
 REDIS_ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
@@ -18,34 +19,17 @@ REDIS_ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSErro
 #: The socket timeouts, in seconds, of a client that is made from a URL.
 SOCKET_TIMEOUT = 10.0
 
-#: Keyword arguments that a broker might be given by mistake, and what to do with them.
-MISPLACED = {
-    **dict.fromkeys(
-        ("stalled_interval", "max_stalled_count", "batch_size", "report_only", "queues"),
-        "given to StalledCheckerMiddleware",
-    ),
-    "namespace": "called prefix",
-    **dict.fromkeys(
-        ("maintenance_chance", "heartbeat_timeout", "requeue_deadline", "requeue_interval", "max_lua_stack"),
-        "left out: locks and checks do its work",
-    ),
-}
-
 
 def client_from(client: Any, url: str | None, **parameters: Any) -> Any:
-    """The client that was given, or that a URL and parameters stand for, or None.
+    """Return the client that was given, or that a URL and parameters stand for, or None.
 
     Raises:
       SettingError: When there are both, when the URL is none, or when a
-        parameter is one that belongs elsewhere.  No password is shown.
-      TypeError: When redis-py knows no such parameter.
+        parameter is unknown or belongs elsewhere.  No password is shown.
     """
-    for name in parameters.keys() & MISPLACED.keys():
-        raise SettingError(name, "keyword argument", parameters[name], MISPLACED[name])
+    require_parameters(parameters, client=client, url=url)
     if client is not None and url is not None:
         raise SettingError("client", "keyword argument", type(client).__name__, "left out when there is a url")
-    if client is not None and parameters:
-        raise SettingError(min(parameters), "keyword argument", "(not shown)", "left out when there is a client")
     if url is None:
         return client
     try:
@@ -53,7 +37,10 @@ def client_from(client: Any, url: str | None, **parameters: Any) -> Any:
     except (ValueError, TypeError, AttributeError):
         allowed = "a Redis URL such as redis://localhost:6379/0, with any / ? # @ in a password percent-encoded"
         raise SettingError("url", "keyword argument", "(not shown, it may hold a password)", allowed) from None
-    return client_of_url(url, **parameters) if parameters else from_url
+    if not parameters:
+        return from_url
+    with unknown_ones_named(parameters):
+        return client_of_url(url, **parameters)
 
 
 def client_of_url(url: str, **parameters: Any) -> redis.Redis:

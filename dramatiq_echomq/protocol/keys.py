@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-DEFAULT_PREFIX = "emq"
+from ..settings import Settings
 
 
 def id_to_bytes(job_id: str | bytes) -> bytes:
@@ -30,7 +30,7 @@ class QueueKeys:
       prefix(str): What all keys of all queues begin with.
     """
 
-    def __init__(self, queue_name: str, prefix: str = DEFAULT_PREFIX) -> None:
+    def __init__(self, queue_name: str, prefix: str = Settings.prefix) -> None:
         if not isinstance(queue_name, str) or queue_name in ("", ".DQ", ".XQ"):
             raise ValueError(f"the queue name is {queue_name!r}, but it must be a text that is not empty")
 

@@ -5,19 +5,16 @@ import itertools
 import os
 import time
 import uuid
-from typing import Any
+from typing import Any, NoReturn
 
 import redis
 
 from ..protocol.clients import REDIS_ERRORS
-from ..protocol.keys import DEFAULT_PREFIX, QueueKeys, id_to_bytes, id_to_text
+from ..protocol.keys import QueueKeys, id_to_bytes, id_to_text
 from ..protocol.records import ActiveJob, FailedJob, StalledCheck
 from ..protocol.scripts import load
-from ..validation import require_client, require_hash_tag, require_prefix, require_whole_number
-
-DEFAULT_STALLED_INTERVAL = 30_000
-DEFAULT_MAX_STALLED_COUNT = 1
-DEFAULT_BATCH_SIZE = 1_000
+from ..settings import Settings
+from ..validation import require_client, require_hash_tag, require_no_others, require_prefix, require_whole_number
 
 
 class StalledChecker:
@@ -48,11 +45,13 @@ class StalledChecker:
         self,
         client: Any,
         *,
-        prefix: str = DEFAULT_PREFIX,
-        stalled_interval: int = DEFAULT_STALLED_INTERVAL,
-        max_stalled_count: int = DEFAULT_MAX_STALLED_COUNT,
-        batch_size: int = DEFAULT_BATCH_SIZE,
+        prefix: str = Settings.prefix,
+        stalled_interval: int = Settings.stalled_interval,
+        max_stalled_count: int = Settings.max_stalled_count,
+        batch_size: int = Settings.batch_size,
+        **unknown: NoReturn,
     ) -> None:
+        require_no_others(unknown, type(self).__init__)
         require_client(client)
         self.prefix = require_prefix(prefix)
         require_hash_tag(client, prefix)

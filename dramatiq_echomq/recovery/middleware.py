@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from dramatiq import Broker, Middleware, Worker
 from dramatiq.logging import get_logger
@@ -10,7 +10,7 @@ from dramatiq.logging import get_logger
 from ..errors import SettingError
 from ..protocol.clients import client_from
 from ..settings import Settings
-from ..validation import require_client, require_hash_tag
+from ..validation import require_client, require_hash_tag, require_no_others
 from .recoverer import Recovery
 from .sweeper import Sweeper
 
@@ -47,6 +47,9 @@ class StalledCheckerMiddleware(Middleware):
       batch_size(int): How many ids one script call looks at.  Defaults to 1,000.
       report_only(bool): Only log and signal what checks would do.  Every
         worker process reports for itself.  Defaults to False.
+      lock_duration(int): The ms that locks of the workers last, to say how
+        soon a job is back.  Defaults to that of an EchoMQBroker, else to
+        30 seconds.
 
     Raises:
       SettingError: When one of these cannot be used.  It is a ValueError.
@@ -63,16 +66,21 @@ class StalledCheckerMiddleware(Middleware):
         queues: Iterable[str] | None = None,
         batch_size: int | None = None,
         report_only: bool | None = None,
+        lock_duration: int | None = None,
+        **unknown: NoReturn,
     ) -> None:
         self.logger = get_logger(__name__, type(self))
+        require_no_others(unknown, type(self).__init__)
         self.settings = Settings.load(
             prefix=prefix,
             stalled_interval=stalled_interval,
             max_stalled_count=max_stalled_count,
             batch_size=batch_size,
             report_only=report_only,
+            lock_duration=lock_duration,
         )
         self.has_own_prefix = prefix is not None
+        self.has_own_lock_duration = lock_duration is not None
         self.queues = None if queues is None else queue_names_from(queues, self.settings.prefix)
         self.client = client_from(client, url)
         if self.client is not None:
@@ -108,7 +116,8 @@ class StalledCheckerMiddleware(Middleware):
         own = getattr(broker, "settings", None)
         if not isinstance(own, Settings) or self.has_own_prefix:
             return self.settings
-        return dataclasses.replace(self.settings, prefix=own.prefix, lock_duration=own.lock_duration)
+        lock_duration = self.settings.lock_duration if self.has_own_lock_duration else own.lock_duration
+        return dataclasses.replace(self.settings, prefix=own.prefix, lock_duration=lock_duration)
 
     def _stop_sweeper(self) -> None:
         if self.sweeper is not None:

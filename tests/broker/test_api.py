@@ -352,6 +352,10 @@ def url_of(client) -> str:
         ({"url": "redis://localhost", "namespace": "mine"}, "namespace"),
         ({"url": "redis://localhost", "requeue_interval": 5}, "requeue_interval"),
         ({"client": redis.Redis(), "max_stalled_count": 2}, "max_stalled_count"),
+        ({"url": "redis://localhost", "host": "elsewhere"}, "host"),
+        ({"url": "unix:///tmp/s", "port": 1}, "port"),
+        ({"url": "redis://localhost/1", "db": 2}, "db"),
+        ({"url": "redis://:s3cret@localhost", "password": "other"}, "password"),
     ],
     ids=str,
 )
@@ -361,9 +365,20 @@ def test_a_setting_that_cannot_be_used_is_refused_by_name(parameters, name):
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_parameter_that_there_is_not_is_named_and_the_url_not_blamed():
-    with pytest.raises(TypeError, match="lock_durations"):
-        EchoMQBroker(url="redis://localhost", lock_durations=5)
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("lock_durations", "lock_duration"), ("sokcet_timeout", "socket_timeout"), ("clinet", "client"), ("x", "url")],
+)
+@pytest.mark.parametrize("address", [{"url": "redis://localhost"}, {"host": "localhost"}])
+def test_a_parameter_that_there_is_not_is_named_with_the_one_that_was_meant(address, name, meant):
+    with pytest.raises(SettingError, match=rf"^'{name}' \(keyword argument\) is not known here; .*\b{meant}\b"):
+        EchoMQBroker(**address, **{name: 5})
+
+
+def test_what_a_url_does_not_say_may_stand_beside_it():
+    broker = EchoMQBroker(url="redis://localhost", db=3, socket_timeout=2)
+
+    assert broker.client.connection_pool.connection_kwargs["db"] == 3
 
 
 @pytest.mark.parametrize("option", ["max_stalled_count", "lock_duration", "broker_priority"])

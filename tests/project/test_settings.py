@@ -7,7 +7,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import redis.asyncio
 
-from dramatiq_echomq import EchoMQError, SettingError, Settings, StalledCheckerMiddleware
+import dramatiq_echomq
+from dramatiq_echomq import EchoMQError, SettingError, Settings, StalledChecker, StalledCheckerMiddleware
 
 WHOLE_NUMBERS = ["stalled_interval", "max_stalled_count", "batch_size", "lock_duration"]
 
@@ -135,11 +136,62 @@ def test_a_bad_django_setting_is_named(django, name):
     assert complaint().startswith(f"{name} (Django setting DRAMATIQ_ECHOMQ['{name.upper()}']) is '30', but")
 
 
-def test_a_django_setting_that_there_is_not_is_refused(django):
+def test_a_django_setting_that_there_is_not_is_refused_with_the_one_that_was_meant(django):
     django(DRAMATIQ_ECHOMQ={"STALED_INTERVAL": 30})
-    line = complaint()
-    assert "STALED_INTERVAL" in line
-    assert "STALLED_INTERVAL" in line
+    assert complaint() == (
+        "'STALED_INTERVAL' (key of Django setting DRAMATIQ_ECHOMQ) is not known here; did you mean STALLED_INTERVAL?"
+    )
+
+
+def test_an_environment_variable_that_there_is_not_is_refused_with_the_one_that_was_meant(monkeypatch):
+    monkeypatch.setenv("DRAMATIQ_ECHOMQ_STALL_INTERVAL", "30")
+    assert complaint() == (
+        "'DRAMATIQ_ECHOMQ_STALL_INTERVAL' (environment variable) is not known here; "
+        "did you mean DRAMATIQ_ECHOMQ_STALLED_INTERVAL?"
+    )
+
+
+@pytest.mark.parametrize("owner", [StalledCheckerMiddleware, lambda **given: StalledChecker(redis.Redis(), **given)])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("stalled_intervall", "did you mean stalled_interval?"),
+        ("max_stall_count", "did you mean max_stalled_count?"),
+        ("keep_failed", "what there is: "),
+    ],
+)
+def test_a_keyword_that_there_is_not_is_refused_with_the_one_that_was_meant(owner, name, hint):
+    with pytest.raises(SettingError) as caught:
+        owner(**{name: 3})
+    assert str(caught.value).startswith(f"'{name}' (keyword argument) is not known here; {hint}")
+
+
+def test_settings_are_looked_up_by_names_that_there_are():
+    with pytest.raises(SettingError, match="did you mean lock_duration"):
+        Settings.load(lock_duraton=3)
+
+
+@pytest.mark.parametrize("written", ["", "None", "none", " NULL "])
+def test_none_can_be_written_where_it_is_the_default(monkeypatch, django, written):
+    django(DRAMATIQ_ECHOMQ={"KEEP_FAILED": 5})
+    monkeypatch.setenv("DRAMATIQ_ECHOMQ_KEEP_FAILED", written)
+    assert Settings.load().keep_failed is None
+
+
+def test_none_is_a_value_in_django_where_it_is_the_default(django):
+    django(DRAMATIQ_ECHOMQ={"KEEP_FAILED": None})
+    assert Settings.load().keep_failed is None
+    django(DRAMATIQ_ECHOMQ={"BATCH_SIZE": None})
+    assert "batch_size (Django setting DRAMATIQ_ECHOMQ['BATCH_SIZE']) is None" in complaint()
+
+
+def test_a_value_of_any_length_is_cut_in_the_error():
+    assert len(complaint(stalled_interval="x" * 1_000_000)) < 1_000
+    assert "a value of type int that cannot be shown" in complaint(stalled_interval=10**5000)
+
+
+def test_public_names_are_found_by_dir():
+    assert set(dramatiq_echomq.__all__) <= set(dir(dramatiq_echomq))
 
 
 def test_the_django_setting_must_be_a_dictionary(django):

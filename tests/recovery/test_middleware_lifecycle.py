@@ -119,6 +119,10 @@ def test_without_any_redis_there_is_one_error_and_no_thread(caplog):
     [
         ({}, "Checking for stalled jobs every 20 s: emq:a, emq:b. A job of a killed worker is back within 35 to 70 s"),
         ({"prefix": "bull"}, "Checking for stalled jobs every 20 s: bull:a, bull:b."),
+        (
+            {"lock_duration": 60_000},
+            "Checking for stalled jobs every 20 s: emq:a, emq:b. A job of a killed worker is back within 50 to 100 s",
+        ),
         ({"report_only": True}, "Reporting stalled jobs every 20 s, recovering none: emq:a, emq:b."),
     ],
 )
