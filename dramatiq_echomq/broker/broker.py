@@ -24,7 +24,8 @@ from .in_flight import Holdings
 from .jobs import JOB_ID_OPTION, JobMessage, due_of, without_eta
 from .lifecycle import LockingBroker
 from .lock_renewer import ROUNDS_PER_LOCK, LockManager
-from .options import POLICY_OPTIONS, policies_of, policy_for, validate_policy
+from .message_options import require_options
+from .options import POLICY_OPTIONS, policies_of, policy_for
 from .queue import JobQueue, Kept
 from .stalled_failures import fail_stalled, stalled_message
 
@@ -108,7 +109,7 @@ class EchoMQBroker(LockingBroker):
         self._desks: dict[str, Desk] = {}
 
     def declare_actor(self, actor: Actor[Any, Any]) -> None:
-        validate_policy(actor.options, f"option of actor {actor.actor_name!r}")
+        require_options(actor.options, f"option of actor {actor.actor_name!r}")
         super().declare_actor(actor)
 
     def declare_queue(self, queue_name: str) -> None:

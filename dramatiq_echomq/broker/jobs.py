@@ -10,9 +10,11 @@ from dramatiq import Message, MessageProxy
 from dramatiq.common import current_millis
 from dramatiq.errors import ActorNotFound, DecodeError
 
-from ..errors import EchoMQError, JobStalled
+from ..errors import EchoMQError, JobStalled, SettingError
 from ..protocol.keys import id_to_bytes, id_to_text
 from ..protocol.logtext import on_one_line
+from ..validation import LARGEST_NUMBER
+from .message_options import require_message
 
 #: The option of a message that holds the id of its job.
 JOB_ID_OPTION = "echomq_job_id"
@@ -22,7 +24,9 @@ TRACE_LIMIT = 20_000
 
 
 class UndecodableJob(EchoMQError):
-    """A job whose data is neither a message nor JSON."""
+    """A job whose data is neither a message nor JSON, or a message that
+    Dramatiq could not work with.
+    """
 
 
 @dataclasses.dataclass
@@ -116,7 +120,8 @@ def message_from(job: TakenJob, queue_name: str) -> Message[Any]:
     JSON value, which becomes the one argument.
 
     Raises:
-      UndecodableJob: When the data is none of these.
+      UndecodableJob: When the data is none of these, or when an option of the
+        message cannot be used.
     """
     message = dramatiq_message_from(job, queue_name)
     if message is not None:
@@ -139,6 +144,9 @@ def dramatiq_message_from(job: TakenJob, queue_name: str) -> Message[Any] | None
     is due, or None when the data is something else.  The job's name is the
     actor, whatever the data says: a dashboard that duplicates a job under
     another name wants another actor.
+
+    Raises:
+      UndecodableJob: When an option of the message cannot be used.
     """
     try:
         message = Message.decode(job.data)
@@ -151,6 +159,10 @@ def dramatiq_message_from(job: TakenJob, queue_name: str) -> Message[Any] | None
         and isinstance(message.options, dict)
     ):
         return None
+    try:
+        require_message(message)
+    except SettingError as error:
+        raise UndecodableJob(f"its message cannot be run: {error}") from None
     message.options[JOB_ID_OPTION] = id_to_text(job.job_id)
     message.options.pop("eta", None)
     actor_name = actor_name_of(job) or message.actor_name
@@ -194,7 +206,7 @@ def due_of(message: Message[Any], delay: int | None) -> int:
     if delay is not None:
         return current_millis() + int(delay) if delay > 0 else 0
     eta = message.options.get("eta")
-    if isinstance(eta, int | float) and not isinstance(eta, bool) and eta > current_millis():
+    if isinstance(eta, int | float) and not isinstance(eta, bool) and current_millis() < eta <= LARGEST_NUMBER:
         return int(eta)
     return 0
 
