@@ -16,6 +16,11 @@ def on_one_line(text: str) -> str:
     return shown + ("…" if len(text) > TEXT_LENGTH_SHOWN else "")
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, such as ``1 job`` or ``2 jobs``."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
 def ids_shown(job_ids: Iterable[str], names: Mapping[str, str] | None = None) -> str:
     """Ids for a log line, with the names of the jobs where they are known: a
     few, none of them long, on one line whatever is in them.

@@ -11,7 +11,7 @@ from ..errors import SettingError
 from ..protocol.clients import client_from
 from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_no_others
-from .recoverer import Recovery
+from .recoverer import Recoverer
 from .sweeper import Sweeper
 
 #: How many seconds a worker that shuts down waits for a check under way.
@@ -86,10 +86,20 @@ class StalledCheckerMiddleware(Middleware):
         if self.client is not None:
             require_client(self.client)
             require_hash_tag(self.client, self.settings.prefix)
-        self.sweeper: Sweeper | None = None
+        self._sweepers: dict[int, Sweeper] = {}  # by the id of their worker, which each keeps alive
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
-        self._stop_sweeper()
+        self._stop_sweeper(worker)
+        recoverer = self._recoverer_for(broker, worker)
+        if recoverer is not None:
+            self.logger.info(recoverer.announcement())
+            self._sweepers[id(worker)] = sweeper_of(recoverer)
+            self._sweepers[id(worker)].start()
+
+    def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
+        self._stop_sweeper(worker)
+
+    def _recoverer_for(self, broker: Broker, worker: Worker) -> Recoverer | None:
         client = self.client or redis_client_of(broker)
         if client is None:
             self.logger.error(
@@ -97,19 +107,13 @@ class StalledCheckerMiddleware(Middleware):
                 "Give StalledCheckerMiddleware a url or a client.",
                 type(broker).__name__,
             )
-            return
+            return None
         try:
             settings = self._settings_for(broker)
-            recovery = Recovery(broker, worker, client=client, settings=settings, queues=self.queues)
+            return Recoverer(broker, worker, client=client, settings=settings, queues=self.queues)
         except SettingError as error:
             self.logger.error("Stalled jobs are not recovered: %s.", error)
-            return
-        self.logger.info(recovery.announcement())
-        self.sweeper = recovery.sweeper()
-        self.sweeper.start()
-
-    def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
-        self._stop_sweeper()
+            return None
 
     def _settings_for(self, broker: Broker) -> Settings:
         """An EchoMQBroker knows the prefix and the locks of its own queues."""
@@ -119,10 +123,20 @@ class StalledCheckerMiddleware(Middleware):
         lock_duration = self.settings.lock_duration if self.has_own_lock_duration else own.lock_duration
         return dataclasses.replace(self.settings, prefix=own.prefix, lock_duration=lock_duration)
 
-    def _stop_sweeper(self) -> None:
-        if self.sweeper is not None:
-            self.sweeper.stop(STOP_TIMEOUT)
-            self.sweeper = None
+    def _stop_sweeper(self, worker: Worker) -> None:
+        sweeper = self._sweepers.pop(id(worker), None)
+        if sweeper is not None:
+            sweeper.stop(STOP_TIMEOUT)
+
+
+def sweeper_of(recoverer: Recoverer) -> Sweeper:
+    """Make the thread that checks a worker's queues."""
+    return Sweeper(
+        interval=recoverer.settings.stalled_interval,
+        queue_names=recoverer.queue_names,
+        check=recoverer.check,
+        prepare=recoverer.prepare,
+    )
 
 
 def redis_client_of(broker: Broker) -> Any:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 
 
 class Sweeper(threading.Thread):
-    """The thread that visits each queue once per interval.
+    """The thread that checks each queue once per interval.
 
     Parameters:
-      interval(int): The ms between two visits of a queue.  The first one is
+      interval(int): The ms between two checks of a queue.  The first one is
         an interval after the queue was seen first.
-      queue_names(Callable): Tells which queues there are; asked before each round.
-      visit(Callable): Checks one queue.  Returns the ms after which to come
+      queue_names(Callable): Returns the queues there are; asked before each round.
+      check(Callable): Checks one queue.  Returns the ms after which to come
         back if that is sooner than an interval, or None.  It must not raise.
       prepare(Callable): Called once on the thread before anything else.
     """
@@ -22,13 +22,13 @@ class Sweeper(threading.Thread):
         *,
         interval: int,
         queue_names: Callable[[], Iterable[str]],
-        visit: Callable[[str], int | None],
+        check: Callable[[str], int | None],
         prepare: Callable[[], None],
     ) -> None:
         super().__init__(name="dramatiq-echomq-sweeper", daemon=True)
         self.interval = interval
         self.queue_names = queue_names
-        self.visit = visit
+        self.check = check
         self.prepare = prepare
         self.stopping = threading.Event()
         self._due: dict[str, float] = {}
@@ -40,18 +40,18 @@ class Sweeper(threading.Thread):
             self.run_once()
 
     def run_once(self) -> None:
-        """Visit the queues that are due."""
+        """Check the queues that are due."""
         self._update_queues()
         for queue_name, due in list(self._due.items()):
             if due <= time.monotonic() and not self.stopping.is_set():
-                wait = self.visit(queue_name)
+                wait = self.check(queue_name)
                 self._due[queue_name] = self._next_due(due, wait)
 
     def stop(self, timeout: float) -> None:
         """End the thread.
 
         Parameters:
-          timeout(float): How many seconds to wait for a visit under way.
+          timeout(float): How many seconds to wait for a check under way.
         """
         self.stopping.set()
         self.join(timeout)
@@ -60,7 +60,7 @@ class Sweeper(threading.Thread):
         now, interval = time.monotonic(), self.interval / 1000
         if wait:
             return now + min(wait / 1000, interval)
-        # Visits that a long one or a sleeping machine has kept from being made are not made up for.
+        # Checks that a long one or a sleeping machine has kept from being made are not made up for.
         return due + interval if due + interval > now else now + interval
 
     def _update_queues(self) -> None:

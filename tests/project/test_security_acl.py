@@ -14,7 +14,7 @@ from dramatiq.brokers.stub import StubBroker
 
 from dramatiq_echomq import QueueRefused, StalledChecker, StalledCheckerMiddleware
 
-from ..support.brokers import Recorder, booted, lines, recovery
+from ..support.brokers import Recorder, booted, lines, recoverer_of
 from ..support.queue_data import key, put, state
 from ..support.servers import Server, wait_until
 
@@ -164,7 +164,7 @@ def test_a_warning_of_eviction_takes_one_more_right(server, admin, caplog, more,
     admin.config_set("maxmemory-policy", "allkeys-lru")
     try:
         with user(server, admin, RIGHTS + more) as client:
-            recovery(client)[0].warn_of_eviction()
+            recoverer_of(client)[0].notices.warn_of_eviction()
     finally:
         admin.config_set("maxmemory-policy", "noeviction")
     assert len(lines(caplog, "WARNING", "ERROR")) == warnings

@@ -39,8 +39,21 @@ def test_several_workers_one_after_the_other_have_a_thread_each(client):
 
 def test_a_second_boot_without_a_shutdown_leaves_one_thread(client):
     broker, _ = equipped(client)
-    with booted(broker, "q"), booted(broker, "q"):
+    with booted(broker, "q") as worker:
+        broker.emit_after("worker_boot", worker)
         assert len(sweepers()) == 1
+    assert sweepers() == []
+
+
+def test_one_middleware_on_two_brokers_checks_the_queues_of_both_workers(client):
+    middleware, recorder = StalledCheckerMiddleware(client=client, stalled_interval=30), Recorder()
+    first, second = StubBroker(middleware=[middleware, recorder]), StubBroker(middleware=[middleware, recorder])
+    with booted(first, "a"):
+        with booted(second, "b"):
+            wait_until(lambda: checked(recorder) == {"a", "b"})
+            assert len(sweepers()) == 2
+        recorder.signals.clear()
+        wait_until(lambda: checked(recorder) == {"a"})
     assert sweepers() == []
 
 

@@ -8,7 +8,7 @@ from dramatiq.brokers.stub import StubBroker
 
 from dramatiq_echomq import StalledCheckerMiddleware
 
-from ..support.brokers import booted, lines, recovery
+from ..support.brokers import booted, lines, recoverer_of
 from ..support.queue_data import key, put
 from ..support.servers import Server, wait_until
 
@@ -22,23 +22,23 @@ def all_lines(caplog):
 
 def test_what_was_brought_back_is_a_warning_and_what_was_failed_an_error(client, caplog):
     put(client, active=["bad", "old"], jobs={"bad": {"stc": "1", "name": "resize"}, "old": {}}, stalled={"bad", "old"})
-    checks, _ = recovery(client)
-    checks.visit("q")
-    assert lines(caplog, "WARNING") == ["1 stalled jobs of queue 'q' brought back: 'old'"]
-    assert lines(caplog, "ERROR") == ["1 jobs of queue 'q' stalled too often and failed: 'bad' ('resize')"]
+    recoverer, _ = recoverer_of(client)
+    recoverer.check("q")
+    assert lines(caplog, "WARNING") == ["1 stalled job of queue 'q' brought back: 'old'"]
+    assert lines(caplog, "ERROR") == ["1 job of queue 'q' stalled too often and failed: 'bad' ('resize')"]
 
 
 def test_a_check_that_found_nothing_is_not_logged(client, caplog):
-    checks, _ = recovery(client)
-    checks.visit("q")
+    recoverer, _ = recoverer_of(client)
+    recoverer.check("q")
     assert lines(caplog) == []
 
 
 def test_many_ids_are_a_line_of_a_few(client, caplog):
     ids = [str(number) for number in range(25)]
     put(client, active=ids[::-1], jobs={job_id: {} for job_id in ids}, stalled=set(ids))
-    checks, _ = recovery(client)
-    checks.visit("q")
+    recoverer, _ = recoverer_of(client)
+    recoverer.check("q")
     (line,) = lines(caplog)
     assert line.startswith("25 stalled jobs of queue 'q' brought back: '0', '1', ")
     assert line.endswith("'9' and 15 more")
@@ -50,8 +50,8 @@ ODD_IDS = [b"a\nERROR forged", b"\r\n\x1b[31mred", "a\u2028b\x85c".encode(), b"\
 @pytest.mark.parametrize("job_id", ODD_IDS, ids=range(len(ODD_IDS)))
 def test_no_id_breaks_a_log_line(client, caplog, job_id):
     put(client, active=[job_id], jobs={job_id: {"opts": "no json", "parent": "no json"}}, stalled={job_id})
-    checks, recorder = recovery(client)
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client)
+    recoverer.check("q")
     assert len(recorder.named("recovered")) == 1
     assert len(lines(caplog)) == 3
     for line in lines(caplog):
@@ -63,8 +63,8 @@ def test_no_id_breaks_a_log_line(client, caplog, job_id):
 def test_no_id_of_a_key_that_is_no_job_breaks_a_log_line(client, caplog, job_id):
     put(client, active=[job_id], stalled={job_id})
     client.set(key("q", job_id), "no hash")
-    checks, _ = recovery(client)
-    checks.visit("q")
+    recoverer, _ = recoverer_of(client)
+    recoverer.check("q")
     (line,) = lines(caplog)
     assert "is no hash" in line or len(job_id) > 1_000
     assert line.isprintable()
@@ -74,21 +74,21 @@ def test_no_id_of_a_key_that_is_no_job_breaks_a_log_line(client, caplog, job_id)
 def test_an_oddity_is_told_once_for_as_long_as_it_is_there(client, caplog):
     put(client, active=["a"])
     client.set(key("q", "a"), "no hash")
-    checks, _ = recovery(client)
+    recoverer, _ = recoverer_of(client)
     for _ in range(6):
         client.delete(key("q", "stalled-check"))
-        checks.visit("q")
+        recoverer.check("q")
     assert len(lines(caplog)) == 1
 
 
 @pytest.mark.parametrize("policy", ["volatile-lru", "allkeys-random"])
 def test_a_server_that_may_evict_locks_is_warned_of_once(client, caplog, policy):
-    checks, _ = recovery(client)
+    recoverer, _ = recoverer_of(client)
     before = client.config_get("maxmemory-policy")["maxmemory-policy"]
     client.config_set("maxmemory-policy", policy)
     try:
-        checks.warn_of_eviction()
-        checks.warn_of_eviction()
+        recoverer.notices.warn_of_eviction()
+        recoverer.notices.warn_of_eviction()
     finally:
         client.config_set("maxmemory-policy", before)
     (line,) = lines(caplog, "WARNING")
@@ -96,7 +96,7 @@ def test_a_server_that_may_evict_locks_is_warned_of_once(client, caplog, policy)
 
 
 def test_a_server_that_evicts_nothing_is_not_warned_of(client, caplog):
-    recovery(client)[0].warn_of_eviction()
+    recoverer_of(client)[0].notices.warn_of_eviction()
     assert lines(caplog) == []
 
 

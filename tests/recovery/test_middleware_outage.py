@@ -9,7 +9,7 @@ from dramatiq.brokers.stub import StubBroker
 
 from dramatiq_echomq import StalledCheckerMiddleware
 
-from ..support.brokers import Recorder, booted, lines, recovery, sweepers
+from ..support.brokers import Recorder, booted, lines, recoverer_of, sweepers
 from ..support.queue_data import put, state
 from ..support.servers import Server, wait_until
 
@@ -26,49 +26,49 @@ def server():
 
 
 @pytest.fixture
-def checks(server):
+def checks_of_server(server):
     if server.process is None:
         server.start()
     client = redis.Redis.from_url(server.url)
     client.flushall()
-    return recovery(client, "a", "b", stalled_interval=60_000)
+    return recoverer_of(client, "a", "b", stalled_interval=60_000)
 
 
-def test_an_outage_is_logged_once_when_it_begins_and_once_when_it_ends(server, checks, caplog):
-    checks, recorder = checks
-    checks.visit("a")
+def test_an_outage_is_logged_once_when_it_begins_and_once_when_it_ends(server, checks_of_server, caplog):
+    recoverer, recorder = checks_of_server
+    recoverer.check("a")
     server.kill()
     for _ in range(3):
-        assert checks.visit("a") is None
-        assert checks.visit("b") is None
+        assert recoverer.check("a") is None
+        assert recoverer.check("b") is None
     (line,) = lines(caplog)
     assert line.startswith("Stalled jobs of all queues are not recovered for now: ConnectionError: ")
     assert line.endswith("(tried again every 60 s)")
 
     server.start()
-    checks.visit("a")
-    checks.visit("b")
+    recoverer.check("a")
+    recoverer.check("b")
     assert lines(caplog)[1:] == ["Stalled jobs of all queues are recovered again."]
     assert [queue for queue, _ in recorder.named("check")] == ["a", "a", "b"]
 
 
-def test_the_next_outage_is_logged_again(server, checks, caplog):
-    checks, _ = checks
+def test_the_next_outage_is_logged_again(server, checks_of_server, caplog):
+    recoverer, _ = checks_of_server
     for _ in range(2):
         server.kill()
-        checks.visit("a")
+        recoverer.check("a")
         server.start()
-        checks.visit("a")
+        recoverer.check("a")
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"] * 2
 
 
-def test_an_outage_ends_as_well_when_the_first_answer_is_a_refusal(server, checks, caplog):
-    checks, _ = checks
+def test_an_outage_ends_as_well_when_the_first_answer_is_a_refusal(server, checks_of_server, caplog):
+    recoverer, _ = checks_of_server
     server.kill()
-    checks.visit("a")
+    recoverer.check("a")
     server.start()
-    put(checks.client, "a", active={"x": 1})
-    checks.visit("a")
+    put(recoverer.checker.client, "a", active={"x": 1})
+    recoverer.check("a")
     assert [line[:45] for line in lines(caplog)] == [
         "Stalled jobs of all queues are not recovered ",
         "Stalled jobs of all queues are recovered agai",
@@ -78,9 +78,9 @@ def test_an_outage_ends_as_well_when_the_first_answer_is_a_refusal(server, check
 
 def test_a_replica_is_an_outage_of_all_queues(caplog):
     with Server("--replicaof", "127.0.0.1 1") as replica, redis.Redis.from_url(replica.url) as client:
-        checks, recorder = recovery(client, "a", "b")
-        checks.visit("a")
-        checks.visit("b")
+        recoverer, recorder = recoverer_of(client, "a", "b")
+        recoverer.check("a")
+        recoverer.check("b")
     (line,) = lines(caplog)
     assert "all queues are not recovered for now: ReadOnlyError" in line
     assert recorder.signals == []
@@ -90,10 +90,10 @@ def test_a_queue_of_the_wrong_type_is_logged_once_and_the_others_are_checked(cli
     put(client, "bad", active={"x": 1})
     put(client, "good", active=["y"], jobs={"y": {}}, stalled={"y"})
     before = state(client, "bad")
-    checks, recorder = recovery(client, "bad", "good")
+    recoverer, recorder = recoverer_of(client, "bad", "good")
     for _ in range(3):
-        checks.visit("bad")
-        checks.visit("good")
+        recoverer.check("bad")
+        recoverer.check("good")
     assert [line for line in lines(caplog) if "bad" in line] == lines(caplog, "ERROR")
     (line,) = lines(caplog, "ERROR")
     assert "emq:bad:active is a zset and should be a list" in line
@@ -103,10 +103,10 @@ def test_a_queue_of_the_wrong_type_is_logged_once_and_the_others_are_checked(cli
 
 def test_a_queue_that_was_repaired_is_checked_again_and_said_so(client, caplog):
     put(client, active={"x": 1})
-    checks, recorder = recovery(client)
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client)
+    recoverer.check("q")
     client.delete("emq:q:active")
-    checks.visit("q")
+    recoverer.check("q")
     assert lines(caplog)[1:] == ["Stalled jobs of queue 'q' are recovered again."]
     assert recorder.named("check") == [("q", (0, 0))]
 
@@ -114,9 +114,9 @@ def test_a_queue_that_was_repaired_is_checked_again_and_said_so(client, caplog):
 def test_queues_of_echomq_2_are_refused_in_one_line_whatever_their_version_says(client, caplog):
     put(client, meta={"version": "echomq:2\nERROR \x1b[31mforged"}, active=["x"], jobs={"x": {}}, stalled={"x"})
     before = state(client)
-    checks, _ = recovery(client)
-    checks.visit("q")
-    checks.visit("q")
+    recoverer, _ = recoverer_of(client)
+    recoverer.check("q")
+    recoverer.check("q")
     (line,) = lines(caplog)
     assert "only EchoMQ 1 is understood" in line
     assert line.isprintable()
@@ -124,15 +124,15 @@ def test_queues_of_echomq_2_are_refused_in_one_line_whatever_their_version_says(
 
 
 def test_an_error_that_nobody_thought_of_is_logged_once_with_its_traceback(client, caplog, monkeypatch):
-    checks, recorder = recovery(client)
+    recoverer, recorder = recoverer_of(client)
     with monkeypatch.context() as patch:
-        patch.setattr(checks.checker, "sweep", lambda queue_name: 1 // 0)
-        assert checks.visit("q") is None
-        assert checks.visit("q") is None
+        patch.setattr(recoverer.checker, "sweep", lambda queue_name: 1 // 0)
+        assert recoverer.check("q") is None
+        assert recoverer.check("q") is None
     (record,) = caplog.records
     assert "ZeroDivisionError" in record.getMessage()
     assert record.exc_info
-    checks.visit("q")
+    recoverer.check("q")
     assert len(recorder.named("check")) == 1
 
 

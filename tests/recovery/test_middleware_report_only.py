@@ -7,7 +7,7 @@ from dramatiq.brokers.stub import StubBroker
 
 from dramatiq_echomq import StalledCheckerMiddleware
 
-from ..support.brokers import Recorder, booted, lines, recovery
+from ..support.brokers import Recorder, booted, lines, recoverer_of
 from ..support.queue_data import LOCK, key, put
 from ..support.servers import wait_until
 
@@ -36,16 +36,16 @@ def put_one_job_of_each_kind(client) -> None:
 def test_reports_write_nothing_and_say_what_checks_would_do(client, caplog):
     put_one_job_of_each_kind(client)
     before = dump(client)
-    checks, recorder = recovery(client, report_only=True)
+    recoverer, recorder = recoverer_of(client, report_only=True)
 
-    checks.visit("q")
+    recoverer.check("q")
     assert recorder.signals == [("check", "q", (0, 0))]
     recorder.signals.clear()
-    checks.visit("q")
+    recoverer.check("q")
 
     assert recorder.signals == [("check", "q", (1, 2)), ("recovered", "q", ("old",)), ("failed", "q", ("once", "bad"))]
     assert lines(caplog) == [
-        "1 stalled jobs of queue 'q' would have been brought back: 'old'",
+        "1 stalled job of queue 'q' would have been brought back: 'old'",
         "2 jobs of queue 'q' stalled too often and would have been failed: 'once', 'bad'",
     ]
     assert dump(client) == before
@@ -53,42 +53,42 @@ def test_reports_write_nothing_and_say_what_checks_would_do(client, caplog):
 
 def test_a_report_is_logged_again_when_something_changed(client, caplog):
     put(client, active=["a"], jobs={"a": {}}, stalled={"a"})
-    checks, recorder = recovery(client, report_only=True)
-    checks.visit("q")
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client, report_only=True)
+    recoverer.check("q")
+    recoverer.check("q")
     assert len(lines(caplog)) == 1
     assert len(recorder.named("recovered")) == 2
 
     put(client, active=["b"], jobs={"b": {}}, stalled={"b"})
-    checks.visit("q")
+    recoverer.check("q")
     assert len(lines(caplog)) == 2
     assert lines(caplog)[1].startswith("2 stalled jobs")
 
 
 def test_a_job_whose_lock_came_back_between_two_reports_begins_anew(client):
     put(client, active=["a"], jobs={"a": {}})
-    checks, recorder = recovery(client, report_only=True)
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client, report_only=True)
+    recoverer.check("q")
     client.set(key("q", "a:lock"), LOCK["token"])
-    checks.visit("q")
+    recoverer.check("q")
     client.delete(key("q", "a:lock"))
-    checks.visit("q")
+    recoverer.check("q")
     assert recorder.named("recovered") == []
-    checks.visit("q")
+    recoverer.check("q")
     assert recorder.named("recovered") == [("q", ("a",))]
 
 
 def test_the_marks_of_other_sweepers_count_in_a_report(client):
     put(client, active=["a"], jobs={"a": {}}, stalled={"a"})
-    checks, recorder = recovery(client, report_only=True)
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client, report_only=True)
+    recoverer.check("q")
     assert recorder.named("recovered") == [("q", ("a",))]
 
 
 def test_a_report_is_made_although_another_sweeper_holds_the_throttle(client):
     put(client, active=["a"], jobs={"a": {}}, stalled={"a"}, stalled_check="another")
-    checks, recorder = recovery(client, report_only=True)
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client, report_only=True)
+    recoverer.check("q")
     assert recorder.named("check") == [("q", (1, 0))]
 
 
@@ -107,8 +107,8 @@ def test_a_worker_that_only_reports_writes_nothing(client):
 def test_a_refused_queue_is_refused_in_a_report_as_well(client, caplog):
     put(client, active={"x": 1})
     before = dump(client)
-    checks, recorder = recovery(client, report_only=True)
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client, report_only=True)
+    recoverer.check("q")
     (line,) = lines(caplog)
     assert "should be a list" in line
     assert recorder.signals == []

@@ -9,36 +9,36 @@ from dramatiq.brokers.stub import StubBroker
 from dramatiq_echomq import StalledSignals
 from dramatiq_echomq.signals import send_signal
 
-from ..support.brokers import Recorder, recovery
+from ..support.brokers import Recorder, recoverer_of
 from ..support.queue_data import put
 
 
 def test_a_check_that_finds_nothing_sends_zeros_and_no_ids(client):
-    checks, recorder = recovery(client)
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client)
+    recoverer.check("q")
     assert recorder.signals == [("check", "q", (0, 0))]
 
 
 def test_each_check_says_what_it_brought_back_and_what_it_failed(client):
     put(client, active=["new", "bad", "old"], jobs={"new": {}, "bad": {"stc": "1"}, "old": {}}, stalled={"bad", "old"})
-    checks, recorder = recovery(client)
+    recoverer, recorder = recoverer_of(client)
 
-    checks.visit("q")
+    recoverer.check("q")
     assert recorder.signals == [("check", "q", (1, 1)), ("recovered", "q", ("old",)), ("failed", "q", ("bad",))]
 
 
 def test_the_ids_come_with_the_oldest_job_first(client):
     put(client, active=["3", "2", "1"], jobs={job_id: {} for job_id in "123"}, stalled=set("123"))
-    checks, recorder = recovery(client)
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client)
+    recoverer.check("q")
     assert recorder.named("recovered") == [("q", ("1", "2", "3"))]
 
 
 def test_a_check_that_another_sweeper_keeps_from_being_made_sends_nothing(client):
     put(client, stalled_check="another")
     client.pexpire("emq:q:stalled-check", 60_000)
-    checks, recorder = recovery(client)
-    assert checks.visit("q") > 50_000
+    recoverer, recorder = recoverer_of(client)
+    assert recoverer.check("q") > 50_000
     assert recorder.signals == []
 
 
@@ -103,11 +103,11 @@ def test_an_error_in_a_hook_is_logged_and_reaches_nobody_else(broken, caplog):
 
 
 def test_a_broken_hook_does_not_end_the_checks(client):
-    checks, recorder = recovery(client)
-    checks.broker.add_middleware(RaisesInHook())
-    checks.visit("q")
+    recoverer, recorder = recoverer_of(client)
+    recoverer.broker.add_middleware(RaisesInHook())
+    recoverer.check("q")
     client.delete("emq:q:stalled-check")
-    checks.visit("q")
+    recoverer.check("q")
     assert len(recorder.named("check")) == 2
 
 

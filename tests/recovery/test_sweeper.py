@@ -14,16 +14,16 @@ class Clock:
         self.now = 100.0
         monkeypatch.setattr("dramatiq_echomq.recovery.sweeper.time", SimpleNamespace(monotonic=lambda: self.now))
         self.queues = list(queues)
-        self.visits: list[tuple[float, str]] = []
+        self.checks: list[tuple[float, str]] = []
         self.waits: list[int | None] = []
         self.takes = 0.0
         self.sweeper = Sweeper(
-            interval=interval, queue_names=lambda: self.queues, visit=self.visit, prepare=lambda: None
+            interval=interval, queue_names=lambda: self.queues, check=self.check, prepare=lambda: None
         )
         self.sweeper.run_once()
 
-    def visit(self, queue_name: str) -> int | None:
-        self.visits.append((round(self.now - 100, 3), queue_name))
+    def check(self, queue_name: str) -> int | None:
+        self.checks.append((round(self.now - 100, 3), queue_name))
         self.now += self.takes
         return self.waits.pop(0) if self.waits else None
 
@@ -32,7 +32,7 @@ class Clock:
         for _ in range(count):
             self.now += self.sweeper._seconds_to_wait()
             self.sweeper.run_once()
-        return self.visits
+        return self.checks
 
 
 @pytest.fixture
@@ -40,17 +40,17 @@ def clock(monkeypatch):
     return lambda *queues, **parameters: Clock(monkeypatch, *queues, **parameters)
 
 
-def test_a_queue_is_visited_once_per_interval(clock):
+def test_a_queue_is_checked_once_per_interval(clock):
     assert clock("q").rounds(4) == [(1, "q"), (2, "q"), (3, "q"), (4, "q")]
 
 
-def test_the_time_that_visits_take_does_not_add_up(clock):
+def test_the_time_that_checks_take_does_not_add_up(clock):
     at = clock("q")
     at.takes = 0.3
     assert at.rounds(3) == [(1, "q"), (2, "q"), (3, "q")]
 
 
-def test_a_throttled_queue_is_visited_again_when_its_throttle_ends(clock):
+def test_a_throttled_queue_is_checked_again_when_its_throttle_ends(clock):
     at = clock("q")
     at.waits = [250, None]
     assert at.rounds(3) == [(1, "q"), (1.25, "q"), (2.25, "q")]
@@ -62,11 +62,11 @@ def test_a_throttle_that_lasts_long_does_not_keep_a_sweeper_away_for_long(clock)
     assert at.rounds(2) == [(1, "q"), (2, "q")]
 
 
-def test_visits_that_could_not_be_made_are_not_made_up_for(clock):
+def test_checks_that_could_not_be_made_are_not_made_up_for(clock):
     at = clock("q")
     at.rounds(1)
     at.now += 3600
-    del at.visits[:]
+    del at.checks[:]
     assert at.rounds(3) == [(3601, "q"), (3602, "q"), (3603, "q")]
 
 
@@ -78,11 +78,11 @@ def test_a_queue_that_comes_later_has_an_interval_of_its_own(clock):
     assert at.rounds(4) == [(1, "a"), (1.6, "b"), (2, "a"), (2.6, "b")]
 
 
-def test_a_queue_that_is_gone_is_not_visited(clock):
+def test_a_queue_that_is_gone_is_not_checked(clock):
     at = clock("a", "b")
     at.rounds(1)
     at.queues.remove("b")
-    del at.visits[:]
+    del at.checks[:]
     assert at.rounds(2) == [(2, "a"), (3, "a")]
 
 
@@ -92,7 +92,7 @@ def test_a_sweeper_without_queues_asks_again_every_interval(clock):
     assert at.now == 103
 
 
-def test_a_sweeper_that_stops_visits_no_further_queue(clock):
+def test_a_sweeper_that_stops_checks_no_further_queue(clock):
     at = clock("a", "b")
-    at.sweeper.visit = lambda queue_name: (at.visit(queue_name), at.sweeper.stopping.set())[0]
+    at.sweeper.check = lambda queue_name: (at.check(queue_name), at.sweeper.stopping.set())[0]
     assert at.rounds(1) == [(1, "a")]

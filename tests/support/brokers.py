@@ -12,7 +12,7 @@ from dramatiq import Broker, Worker
 from dramatiq.brokers.stub import StubBroker
 
 from dramatiq_echomq import Settings, StalledSignals
-from dramatiq_echomq.recovery.recoverer import Recovery
+from dramatiq_echomq.recovery.recoverer import Recoverer
 
 
 class Recorder(StalledSignals):
@@ -58,13 +58,13 @@ def booted(broker: Broker, *queues: str) -> Iterator[SimpleNamespace]:
         broker.emit_after("worker_shutdown", worker)
 
 
-def recovery(client: redis.Redis, *queues: str, **settings) -> tuple[Recovery, Recorder]:
-    """A Recovery to call `visit` of, and what records its signals."""
+def recoverer_of(client: redis.Redis, *queues: str, **settings) -> tuple[Recoverer, Recorder]:
+    """A Recoverer to call `check` of, and what records its signals."""
     recorder = Recorder()
     broker = StubBroker(middleware=[recorder])
     worker = SimpleNamespace(consumers=dict.fromkeys(queues or ("q",)))
     settings = {"stalled_interval": 1, **settings}
-    return Recovery(broker, worker, client=client, settings=Settings(**settings), queues=None), recorder
+    return Recoverer(broker, worker, client=client, settings=Settings(**settings), queues=None), recorder
 
 
 def sweepers() -> list[threading.Thread]:

@@ -108,7 +108,8 @@ def _value(client: redis.Redis, name: bytes):
         return {_text(field): _text(item) for field, item in client.hgetall(name).items()}
     if kind == b"stream":
         return [{_text(f): _text(v) for f, v in fields.items()} for _, fields in client.xrange(name)]
-    return _text(client.get(name))
+    value = client.get(name)
+    return None if value is None else _text(value)  # its TTL may have run out meanwhile
 
 
 def _text(value: str | bytes) -> str:

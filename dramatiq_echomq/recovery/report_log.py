@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from dramatiq.logging import get_logger
+
+from ..protocol.logtext import counted, ids_shown, on_one_line
+from ..protocol.records import StalledCheck
+
+#: How many odd jobs are remembered, so that each is told once.
+ODDITIES_REMEMBERED = 10_000
+
+#: Whom an outage of Redis concerns, in the words of the log lines.
+ALL_QUEUES = "all queues"
+
+
+class ReportLog:
+    """The log lines of one worker's checks: what they did, what is odd, and
+    when they cannot be made.
+
+    Parameters:
+      stalled_interval(int): The ms until a check is tried again.
+      report_only(bool): Whether the checks only report what they would do.
+    """
+
+    def __init__(self, *, stalled_interval: int, report_only: bool) -> None:
+        self.logger = get_logger(__name__, type(self))
+        self.stalled_interval = stalled_interval
+        self.report_only = report_only
+        self._troubled: set[str] = set()
+        self._oddities: set[tuple[str, str, str]] = set()
+        self._reported: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+
+    def checked(self, check: StalledCheck) -> None:
+        """Log what a check did; what a report says only when it is new."""
+        found = (check.recovered_ids, check.failed_ids)
+        if not self.report_only or self._reported.get(check.queue_name) != found:
+            self._reported[check.queue_name] = found
+            self._log_recovered(check)
+            self._log_failed(check)
+        self._log_oddities(check)
+
+    def trouble_began(self, where: str, error: Exception, *, exc_info: bool = False) -> None:
+        """Log once that checks fail.
+
+        Parameters:
+          where(str): :data:`ALL_QUEUES`, or what :func:`queue_shown` returns.
+          error(Exception)
+          exc_info(bool): Whether to show where the error comes from.
+        """
+        if where in self._troubled:
+            return
+        self._troubled.add(where)
+        self.logger.error(
+            "Stalled jobs of %s are not recovered for now: %s: %s (tried again every %g s)",
+            where,
+            type(error).__name__,
+            on_one_line(str(error)),
+            self.stalled_interval / 1000,
+            exc_info=exc_info,
+        )
+
+    def trouble_ended(self, where: str) -> bool:
+        """Log that checks work again.
+
+        Returns:
+          bool: False when there was no trouble.
+        """
+        if where not in self._troubled:
+            return False
+        self._troubled.remove(where)
+        self.logger.info("Stalled jobs of %s are recovered again.", where)
+        return True
+
+    def _log_recovered(self, check: StalledCheck) -> None:
+        if check.recovered_ids:
+            self.logger.warning(
+                "%s of queue %r %sbrought back: %s",
+                counted(check.recovered, "stalled job"),
+                check.queue_name,
+                self._would_be,
+                ids_shown(check.recovered_ids),
+            )
+
+    def _log_failed(self, check: StalledCheck) -> None:
+        if check.failed_ids:
+            self.logger.error(
+                "%s of queue %r stalled too often and %sfailed: %s",
+                counted(check.failed, "job"),
+                check.queue_name,
+                self._would_be,
+                ids_shown(check.failed_ids, {job.job_id: job.name for job in check.failed_jobs}),
+            )
+
+    def _log_oddities(self, check: StalledCheck) -> None:
+        if len(self._oddities) > ODDITIES_REMEMBERED:
+            self._oddities.clear()
+        for job_id, oddity in check.oddities:
+            key = check.queue_name, job_id, oddity
+            if key not in self._oddities:
+                self._oddities.add(key)
+                shown = ids_shown([job_id])
+                self.logger.warning("Job %s of queue %r: %s", shown, check.queue_name, on_one_line(oddity))
+
+    @property
+    def _would_be(self) -> str:
+        return "would have been " if self.report_only else ""
+
+
+def queue_shown(queue_name: str) -> str:
+    """Name one queue in the words of the log lines."""
+    return f"queue {queue_name!r}"
