@@ -25,7 +25,7 @@ from .jobs import JOB_ID_OPTION, JobMessage, due_of, without_eta
 from .lifecycle import LockingBroker
 from .lock_renewer import ROUNDS_PER_LOCK, LockManager
 from .message_options import require_options
-from .options import POLICY_OPTIONS, policies_of, policy_for
+from .options import FIRST, POLICY_OPTIONS, policies_of, policy_for
 from .queue import JobQueue, Kept
 from .stalled_failures import fail_stalled, stalled_message
 
@@ -242,7 +242,7 @@ class EchoMQBroker(LockingBroker):
             data=without_eta(message).encode(),
             opts=opts,
             due=due,
-            priority=opts.get("priority", 0),
+            priority=FIRST if opts.get("lifo") else opts.get("priority", 0),
         )
 
     def _retention_opts(self) -> dict[str, Any]:

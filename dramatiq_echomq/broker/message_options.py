@@ -114,6 +114,10 @@ def _whole_number(minimum: int, maximum: int = LARGEST_NUMBER) -> Check:
     return Check(f"a whole number from {minimum} to {maximum}, or None", fits)
 
 
+def _or_first(check: Check) -> Check:
+    return Check(f"{check.allowed}, or 'first'", lambda value: value == "first" or check.fits(value))
+
+
 def _or_unset(check: Check) -> Check:
     """A check of an option that counts as not given when it is None, 0 or empty."""
     return Check(f"{check.allowed}, or None", lambda value: not value or check.fits(value))
@@ -151,5 +155,5 @@ MESSAGE_OPTIONS: dict[str, Check] = {
     # EchoMQBroker
     "max_stalled_count": _whole_number(0),
     "lock_duration": _whole_number(1),
-    "broker_priority": _whole_number(0, MAX_PRIORITY),
+    "broker_priority": _or_first(_whole_number(0, MAX_PRIORITY)),
 }

@@ -68,7 +68,7 @@ class JobQueue:
         self._unanswered = ""
 
     def add(
-        self, job_id: str, *, name: str, data: bytes, opts: Mapping[str, Any], due: int = 0, priority: int = 0
+        self, job_id: str, *, name: str, data: bytes, opts: Mapping[str, Any], due: int = 0, priority: int | str = 0
     ) -> None:
         """Add a job, once, however often the call is sent.
 
@@ -78,7 +78,8 @@ class JobQueue:
           data(bytes)
           opts(Mapping)
           due(int): When it is due in ms since the epoch, or 0 for now.
-          priority(int): 1 is the most urgent; 0 for none.
+          priority(int): 0 for none, which goes before 1, which goes before 2;
+            ``first`` to go before all that wait now.
         """
         args = [job_id, name, data, json.dumps(opts) if opts else "{}", now_in_ms(), due, priority, META_VERSION]
         self._run("addJob-1.lua", *args)

@@ -104,6 +104,31 @@ def test_a_priority_is_that_of_the_message_else_of_the_actor(client, broker, of_
     assert ("prioritized" in found, "wait" in found) == (expected > 0, expected == 0)
 
 
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_the_first_one_goes_before_those_without_a_priority_and_those_before_the_others(client, broker, is_paused):
+    if is_paused:
+        broker.pause("q")
+    for name, priority in [("2", 2), ("1", 1), ("a", None), ("b", 0), ("y", "first"), ("z", "first")]:
+        add(broker, name, broker_priority=priority)
+    if is_paused:
+        broker.resume("q")
+
+    _, messages = take(broker, 6)
+
+    assert [message.args[0] for message in messages] == ["z", "y", "a", "b", "1", "2"]
+
+
+def test_the_first_one_of_an_actor_is_what_bullmq_calls_lifo(client, broker):
+    declare(broker, broker_priority="first")
+
+    job = add(broker)
+    later = add(broker, delay=60_000)
+
+    found = state(client)
+    assert (json.loads(found[id_of(job)]["opts"]), found[id_of(job)]["priority"]) == ({"lifo": True}, "0")
+    assert list(found["delayed"]) == [id_of(later)]
+
+
 def test_an_actor_sends_messages_with_options_of_their_own(client, broker):
     actor = declare(broker, max_stalled_count=0, lock_duration=9_000, broker_priority=3)
 

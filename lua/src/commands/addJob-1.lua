@@ -3,7 +3,8 @@ Adds a job to a queue.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id  3 name  4 data  5 opts, a JSON object
-      6 timestamp in ms  7 when it is due in ms, or 0 for now  8 priority, or 0
+      6 timestamp in ms  7 when it is due in ms, or 0 for now  8 priority, 0 for none,
+      or `first`: fetched before all that wait now
       9 what `version` of the meta becomes when there is none
 
 Returns 1, or 0 when the job is there already: the call was sent twice.
@@ -17,7 +18,8 @@ Cost: O(log N) in the jobs delayed or prioritized.
 --- include queue/add
 
 local prefix, id, name, data, opts, timestamp = unpack(ARGV, 1, 6)
-local due, priority, version = number(ARGV[7]), number(ARGV[8]), ARGV[9]
+local due, is_first, version = number(ARGV[7]), ARGV[8] == "first", ARGV[9]
+local priority = is_first and 0 or number(ARGV[8])
 local queue = queue_at(prefix)
 local key = prefix .. id
 
@@ -44,5 +46,5 @@ if queue.version == "" then
 end
 redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
   "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
-add_to_queue(queue, id, name, priority, due)
+add_to_queue(queue, id, name, priority, due, is_first)
 return 1

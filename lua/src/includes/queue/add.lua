@@ -4,13 +4,14 @@
 --- include queue/line
 --- include queue/wake
 
--- Makes a new job available now, or when it is due in ms (0 for now).
-local function add_to_queue(queue, id, name, priority, due)
+-- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+local function add_to_queue(queue, id, name, priority, due, is_first)
   emit_last(queue, "added", id, "name", name)
   if due > 0 then
     delay(queue, id, due)
   else
-    make_available(queue, id, priority, "LPUSH")
+    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
     wake(queue)
     emit(queue, "waiting", id)
   end
