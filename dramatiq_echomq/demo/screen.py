@@ -7,6 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from .watch import Change, Job
 
@@ -69,7 +70,8 @@ class LiveScreen(Screen):
         self.live.stop()
 
     def say(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False)
+        # As a Text: an option such as markup=False would hold for the table below it as well.
+        self.console.print(Text(text))
 
     def show(self, jobs: Mapping[str, Job], changes: Iterable[Change]) -> None:
         if not list(changes):
@@ -78,15 +80,18 @@ class LiveScreen(Screen):
         table = Table("job", "what", "from", "so far", box=SIMPLE_HEAD, pad_edge=False)
         for job in jobs.values():
             states = job.trail[1:] or job.trail  # all have waited first
-            trail = " → ".join(f"[{STYLES.get(state, 'none')}]{state}[/]" for state in states)
-            table.add_row(str(job.number), job.name, job.producer, trail)
+            table.add_row(str(job.number), job.name, job.producer, Text(" → ").join(map(_styled, states)))
         self.live.update(table, refresh=True)
 
     def print_summary(self, summary: Mapping[str, tuple[int, str]]) -> None:
         table = Table("outcome", "jobs", "what it means")
         for word, (count, meaning) in summary.items():
-            table.add_row(f"[{STYLES.get(word, 'none')}]{word}[/]", str(count), meaning)
+            table.add_row(_styled(word), str(count), meaning)
         self.console.print(table)
+
+
+def _styled(state: str) -> Text:
+    return Text(state, STYLES.get(state, ""))
 
 
 def make_screen() -> Screen:

@@ -7,7 +7,7 @@ QUEUE = "demo"
 SECONDS_PER_JOB = 0.4
 
 #: Both in ms, and short, so that nobody has to wait long: a lock that is not renewed ends
-#: after this time, and checks are this far apart.  The defaults are 30 seconds for each.
+#: after this time, and checks are this far apart.
 LOCK_DURATION = 1_000
 STALLED_INTERVAL = 1_000
 

@@ -10,7 +10,7 @@ import redis
 from bullmq import Queue
 from dramatiq import Message
 
-from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq import EchoMQBroker, Settings
 
 from .processes import Interrupts, Processes
 from .screen import Screen
@@ -21,6 +21,12 @@ THREADS = 4
 
 #: How many seconds each part of the story may take.
 PATIENCE = 15.0
+
+
+#: The defaults of the settings that the demo has made shorter.
+_DEFAULTS = (
+    f"{Settings.lock_duration / 1000:g} s, {Settings.stalled_interval / 1000:g} s and {Settings.max_stalled_count} time"
+)
 
 
 class StoryFailed(Exception):
@@ -48,8 +54,10 @@ class Story:
 
     def tell(self) -> None:
         self.until(self._server_answers, "the server to answer")
-        self.screen.say(f"A Valkey server runs at {self.url}. Locks last {LOCK_DURATION} ms, checks are made every")
-        self.screen.say(f"{STALLED_INTERVAL} ms, and a job may stall once; the defaults are 30 s, 30 s and once.\n")
+        self.screen.say(
+            f"A Valkey server runs at {self.url}. Locks last {LOCK_DURATION} ms, checks are made every "
+            f"{STALLED_INTERVAL} ms, and a job may stall once; the defaults are {_DEFAULTS}.\n"
+        )
         self._a_worker_is_killed()
         self._a_job_kills_its_workers()
 

@@ -101,6 +101,9 @@ def test_it_shows_recovered_and_failed_jobs():
         output, _ = demo.process.communicate(timeout=60)
         assert demo.process.returncode == 0, output
         demo.assert_nothing_is_left()
+    assert re.match(
+        r"A Valkey server runs at \S+\. Locks last .* and a job may stall once; the defaults are .*\.\n", output
+    )
     for state in ("active", "marked", "recovered", "completed"):
         assert re.search(rf"job \S+ +resize +{state}", output), state
     assert len(re.findall(r"poison +active", output)) == 2
@@ -118,6 +121,8 @@ def test_it_shows_a_table_in_a_terminal():
         code, output = run_in_a_terminal(directory)
     assert code == 0
     assert "┃" in output
+    assert "[/]" not in output
+    assert not re.search(r"\[(cyan|yellow|magenta|green|red|dim)\]", output)
     assert "recovered" in output
     assert "failed" in output
 

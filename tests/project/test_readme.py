@@ -13,7 +13,7 @@ import dramatiq
 import pytest
 from dramatiq.brokers.redis import RedisBroker
 
-from dramatiq_echomq import EchoMQBroker, Settings
+from dramatiq_echomq import EchoMQBroker, Settings, StalledSignals
 
 from .test_security_acl import RIGHTS
 from .test_security_acl_broker import RIGHTS as BROKER_RIGHTS
@@ -52,7 +52,7 @@ def test_a_python_snippet_runs(run, snippet):
 
 def test_there_are_snippets_of_each_kind():
     assert len(snippets("python")) >= 8
-    assert len(snippets("bash")) == 3
+    assert len(snippets("bash")) == 4
     assert len(snippets("ini")) == 1
 
 
@@ -69,9 +69,10 @@ def test_an_ini_snippet_parses(snippet):
 
 
 def test_the_first_snippet_sends_a_message(run):
-    broker = run(snippets("python")[0])["broker"]
+    namespace = run(snippets("python")[0])
+    namespace["resize"].send("/images/1.png")
 
-    assert broker.get_queue_message_counts("default").waiting == 1
+    assert namespace["broker"].get_queue_message_counts("default").waiting == 1
 
 
 def test_the_exported_variables_are_settings(monkeypatch):
@@ -92,6 +93,12 @@ def test_the_table_of_settings_is_complete_and_right():
     documented = dict(re.findall(r"^``(\w+)`` +\w+ +(\S+) ", table, re.MULTILINE))
 
     assert documented == {field.name: str(field.default) for field in dataclasses.fields(Settings)}
+
+
+def test_every_signal_is_listed():
+    signals = [name for name in vars(StalledSignals) if name.startswith(("before_", "after_"))]
+
+    assert [name for name in signals if f"* ``{name}(broker, " not in README] == []
 
 
 def test_the_rights_are_those_that_the_tests_found(run):
