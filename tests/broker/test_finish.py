@@ -6,42 +6,12 @@ import json
 
 import pytest
 
-from dramatiq_echomq import EchoMQBroker
-
-from ..support.job_data import META, WOKEN, add, added, ended, id_of, take
+from ..support.job_data import FOREIGN, META, WOKEN, ack, add, added, ended, id_of, nack, raised, take
 from ..support.queue_data import NOW, as_data, event, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
-FOREIGN = {"name": "work", "data": "[]"}
 DRAINED = {"event": "drained"}
-
-
-class Boom(Exception):
-    pass
-
-
-def raised(text: str = "it broke") -> Boom:
-    """An exception with a traceback."""
-    try:
-        raise Boom(text)
-    except Boom as error:
-        return error
-
-
-def ack(broker: EchoMQBroker, result: object = None) -> None:
-    """Take one job and complete it."""
-    consumer, [message] = take(broker)
-    message.result = result
-    consumer.ack(message)
-
-
-def nack(broker: EchoMQBroker, exception: BaseException | None = None) -> None:
-    """Take one job and fail it."""
-    consumer, [message] = take(broker)
-    message.fail()
-    message.stuff_exception(exception or raised())
-    consumer.nack(message)
 
 
 def last_events(client, count: int) -> list[dict]:

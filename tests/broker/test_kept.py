@@ -8,8 +8,8 @@ import pytest
 
 from dramatiq_echomq import EchoMQBroker
 
+from ..support.job_data import FOREIGN, ack, nack
 from ..support.queue_data import NOW, put, state
-from .test_finish import FOREIGN, ack, nack
 
 pytestmark = pytest.mark.usefixtures("clock")
 

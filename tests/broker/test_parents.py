@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from ..support.job_data import WOKEN
+from ..support.job_data import FOREIGN, WOKEN, ack, nack
 from ..support.queue_data import NOW, as_data, event, put, state
-from .test_finish import FOREIGN, ack, nack
 
 pytestmark = pytest.mark.usefixtures("clock")
 

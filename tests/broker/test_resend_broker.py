@@ -13,10 +13,9 @@ from dramatiq_echomq.broker.jobs import JobMessage, message_from
 from dramatiq_echomq.broker.queue import GONE, NOT_OWNED, JobQueue, Kept
 from dramatiq_echomq.protocol.keys import QueueKeys
 
-from ..recovery.test_resend import SendsTwice
 from ..support.brokers import lines
 from ..support.job_data import add, id_of, take
-from ..support.proxy import LossyProxy
+from ..support.proxy import LossyProxy, SendsTwice
 from ..support.queue_data import put, state
 
 pytestmark = pytest.mark.usefixtures("clock")

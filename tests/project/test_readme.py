@@ -15,8 +15,7 @@ from dramatiq.brokers.redis import RedisBroker
 
 from dramatiq_echomq import EchoMQBroker, Settings, StalledSignals
 
-from .test_security_acl import RIGHTS
-from .test_security_acl_broker import RIGHTS as BROKER_RIGHTS
+from ..support.rights import BROKER_RIGHTS, CHECKER_RIGHTS
 
 README = (Path(__file__).parent.parent.parent / "README.rst").read_text("utf-8")
 
@@ -104,7 +103,7 @@ def test_every_signal_is_listed():
 def test_the_rights_are_those_that_the_tests_found(run):
     shown, shown_for_the_broker = (snippet for snippet in snippets("text") if "ACL SETUSER" in snippet)
 
-    assert sorted(re.findall(r"[~+]\S+", shown)) == sorted(RIGHTS.split())
+    assert sorted(re.findall(r"[~+]\S+", shown)) == sorted(CHECKER_RIGHTS.split())
     assert sorted(re.findall(r"[~+]\S+", shown_for_the_broker)) == sorted(BROKER_RIGHTS.split())
 
 

@@ -16,18 +16,8 @@ from dramatiq_echomq import QueueRefused, StalledChecker, StalledCheckerMiddlewa
 
 from ..support.brokers import Recorder, booted, lines, recoverer_of
 from ..support.queue_data import key, put, state
+from ..support.rights import CHECKER_RIGHTS, PASSWORD, USER, user
 from ..support.servers import Server, wait_until
-
-#: What README shows. Not among them: `+info`, with which the middleware can warn of an eviction policy that removes
-#: locks, and `+select`, which a database other than 0 takes.
-RIGHTS = """
-    ~emq:* +eval +evalsha +exists +get +set +del +unlink +rename +pttl +pexpire +mget
-    +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +lset +ltrim +rpush
-    +hlen +xlen +strlen +zpopmin
-    +sadd +scard +sismember +smismember +srem +xadd +xtrim
-    +zadd +zcard +zmscore +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
-"""
-USER, PASSWORD = "checker", "s3cr3t"
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +32,6 @@ def admin(server):
         admin.flushall()
         admin.script_flush()
         yield admin
-
-
-def user(server, admin, rights: str = RIGHTS) -> redis.Redis:
-    """A client of a user who has these rights and no other."""
-    admin.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", *rights.split())
-    return server.client(username=USER, password=PASSWORD)
 
 
 def put_a_job_for_each_rule(admin) -> None:
@@ -124,10 +108,10 @@ def test_a_user_with_these_rights_can_do_all_that_a_checker_does(server, admin, 
     assert outcome(user(server, admin)) == expected
 
 
-@pytest.mark.parametrize("right", RIGHTS.split())
+@pytest.mark.parametrize("right", CHECKER_RIGHTS.split())
 def test_without_one_of_the_rights_it_cannot(server, admin, outcome, right):
     expected = outcome(server.client())
-    fewer = user(server, admin, " ".join(each for each in RIGHTS.split() if each != right))
+    fewer = user(server, admin, " ".join(each for each in CHECKER_RIGHTS.split() if each != right))
     with pytest.raises((redis.ResponseError, QueueRefused, AssertionError)) as caught:
         assert outcome(fewer) == expected
     assert re.search("permission|can't run|may not be used|==", str(caught.value))
@@ -155,7 +139,7 @@ def test_a_database_other_than_0_takes_one_more_right(server, admin):
     user(server, admin).close()
     with pytest.raises(redis.exceptions.NoPermissionError):
         check()
-    user(server, admin, RIGHTS + "+select").close()
+    user(server, admin, CHECKER_RIGHTS + "+select").close()
     assert check().recovered == 0
 
 
@@ -163,7 +147,7 @@ def test_a_database_other_than_0_takes_one_more_right(server, admin):
 def test_a_warning_of_eviction_takes_one_more_right(server, admin, caplog, more, warnings):
     admin.config_set("maxmemory-policy", "allkeys-lru")
     try:
-        with user(server, admin, RIGHTS + more) as client:
+        with user(server, admin, CHECKER_RIGHTS + more) as client:
             recoverer_of(client)[0].notices.warn_of_eviction()
     finally:
         admin.config_set("maxmemory-policy", "noeviction")

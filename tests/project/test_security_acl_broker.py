@@ -12,17 +12,9 @@ from dramatiq_echomq import EchoMQBroker, QueueRefused, StalledCheckerMiddleware
 from ..support.brokers import lines, working
 from ..support.job_data import add, id_of, take
 from ..support.queue_data import put
+from ..support.rights import BROKER_RIGHTS, CHECKER_RIGHTS, PASSWORD, user
 from ..support.servers import Server, wait_until
-from .test_security_acl import PASSWORD, user
-from .test_security_acl import RIGHTS as CHECKER_RIGHTS
 
-#: What README shows. Not among them: `+select`, which a database other than 0 takes.
-RIGHTS = """
-    ~emq:* +eval +evalsha +client|reply +ping +exists +get +set +del +unlink +rename +type +pttl +incr
-    +hget +hmget +hset +hdel +llen +lpos +lpush +lrange +lrem +rpop +rpush
-    +hlen +xlen +strlen +zpopmin +bzpopmin
-    +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
-"""
 JOB = {"name": "work", "data": "[]"}
 
 
@@ -95,19 +87,19 @@ def outcome(admin, client) -> list:
 
 def test_a_user_with_these_rights_can_do_all_that_a_broker_does(server, admin):
     expected = outcome(admin, server.client())
-    assert outcome(admin, user(server, admin, RIGHTS)) == expected
+    assert outcome(admin, user(server, admin, BROKER_RIGHTS)) == expected
 
 
-@pytest.mark.parametrize("right", RIGHTS.split())
+@pytest.mark.parametrize("right", BROKER_RIGHTS.split())
 def test_without_one_of_the_rights_it_cannot(server, admin, right):
     expected = outcome(admin, server.client())
-    fewer = user(server, admin, " ".join(each for each in RIGHTS.split() if each != right))
+    fewer = user(server, admin, " ".join(each for each in BROKER_RIGHTS.split() if each != right))
     with pytest.raises((redis.ResponseError, QueueRefused, ConnectionClosed, AssertionError, IndexError)):
         assert outcome(admin, fewer) == expected
 
 
 def test_a_worker_with_a_checker_runs_as_a_user_with_the_rights_of_both(server, admin, caplog):
-    broker = EchoMQBroker(client=user(server, admin, RIGHTS + CHECKER_RIGHTS), middleware=[])
+    broker = EchoMQBroker(client=user(server, admin, BROKER_RIGHTS + CHECKER_RIGHTS), middleware=[])
     broker.add_middleware(StalledCheckerMiddleware(stalled_interval=30))
     actor = dramatiq.actor(lambda *_: None, actor_name="work", queue_name="q", broker=broker)
     put(admin, active=["a"], jobs={"a": JOB})

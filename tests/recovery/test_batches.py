@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from dramatiq_echomq import StalledCheck, StalledChecker
 
-from ..support.queue_data import as_data, came_back, put, state
+from ..support.queue_data import as_data, came_back, put, put_mixture, state
 
 BACK = {"stc": "1", "atm": "1"}
 
@@ -41,25 +39,6 @@ def loaded(client):
     """A client of a server that knows the script: each call of a check is one command."""
     StalledChecker(client).check("q")
     return client
-
-
-def put_mixture(client, size=60):
-    """Jobs of every kind, in any order, with copies."""
-    dice = random.Random(7)
-    jobs, marks, locks, active, completed = {}, set(), [], [], {}
-    for number in range(size):
-        job_id = f"job{number}"
-        active += [job_id] * dice.choice([1, 1, 1, 1, 3])
-        if dice.random() < 0.9:
-            jobs[job_id] = dice.choice([{}, {}, {"stc": "1"}, {"priority": "3"}, {"opts": "{"}])
-        if dice.random() < 0.6:
-            marks.add(job_id)
-        if dice.random() < 0.2:
-            locks.append(job_id)
-        if dice.random() < 0.1:
-            completed[job_id] = number
-    dice.shuffle(active)
-    put(client, active=active, jobs=jobs, stalled=marks | {"gone"}, locks=locks, completed=completed)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 7, 1000])

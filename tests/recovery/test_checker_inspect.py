@@ -6,8 +6,7 @@ import pytest
 
 from dramatiq_echomq import ActiveJob, StalledChecker
 
-from ..support.queue_data import dump, put
-from .test_batches import put_mixture
+from ..support.queue_data import dump, put, put_mixture
 
 
 def verdicts(client, **settings) -> dict[str, tuple[str, str]]:

@@ -9,7 +9,7 @@ from redis.retry import Retry
 
 from dramatiq_echomq import StalledChecker
 
-from ..support.proxy import LossyProxy
+from ..support.proxy import LossyProxy, SendsTwice
 from ..support.queue_data import put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -24,20 +24,6 @@ QUEUES = {
     "healthy": {"active": ["b", "a"], "jobs": {"a": {}, "b": {}}, "locks": ["a", "b"], "stalled": {"a", "b"}},
     "nothing": {},
 }
-
-
-class SendsTwice:
-    """A client whose every command reaches the server twice. The first reply gets lost."""
-
-    def __init__(self, client):
-        self.client = client
-
-    def execute_command(self, *args, **options):
-        self.client.execute_command(*args, **options)
-        return self.client.execute_command(*args, **options)
-
-    def unlink(self, *names):
-        return self.client.unlink(*names)
 
 
 def checks_and_state(client, plain_client, queue, *, method, batch_size):

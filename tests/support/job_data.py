@@ -15,6 +15,7 @@ from .queue_data import NOW
 WORKER = f"{socket.gethostname()}:{os.getpid()}"
 META = {"version": "echomq:1"}
 WOKEN = {"0": 0}
+FOREIGN = {"name": "work", "data": "[]"}
 
 
 def message(*args, actor: str = "work", queue: str = "q", **options) -> Message:
@@ -61,3 +62,30 @@ def take(broker: EchoMQBroker, count: int = 1, *, queue: str = "q") -> tuple[Con
     consumer = broker.consume(queue, prefetch=count, timeout=1)
     found = [next(consumer) for _ in range(count)]
     return consumer, [message for message in found if message is not None]
+
+
+class Boom(Exception):
+    pass
+
+
+def raised(text: str = "it broke") -> Boom:
+    """An exception with a traceback."""
+    try:
+        raise Boom(text)
+    except Boom as error:
+        return error
+
+
+def ack(broker: EchoMQBroker, result: object = None) -> None:
+    """Take one job and complete it."""
+    consumer, [message] = take(broker)
+    message.result = result
+    consumer.ack(message)
+
+
+def nack(broker: EchoMQBroker, exception: BaseException | None = None) -> None:
+    """Take one job and fail it."""
+    consumer, [message] = take(broker)
+    message.fail()
+    message.stuff_exception(exception or raised())
+    consumer.nack(message)

@@ -83,3 +83,17 @@ class Switch(LossyProxy):
     def _pass_requests(self, client: socket.socket, server: socket.socket, losing: threading.Event) -> None:
         self.opened.append(client)
         super()._pass_requests(client, server, losing)
+
+
+class SendsTwice:
+    """A client whose every command reaches the server twice. The first reply gets lost."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def execute_command(self, *args, **options):
+        self.client.execute_command(*args, **options)
+        return self.client.execute_command(*args, **options)
+
+    def unlink(self, *names):
+        return self.client.unlink(*names)

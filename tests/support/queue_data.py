@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import redis
 
 PREFIX = "emq"
@@ -94,6 +96,25 @@ def was_failed(job_id: str | bytes, reason: str) -> list[dict]:
 def dump(client: redis.Redis) -> dict:
     """The whole database, to see that nothing was written."""
     return {name: (client.type(name), _value(client, name), client.pttl(name) > 0) for name in client.scan_iter()}
+
+
+def put_mixture(client, size=60):
+    """Jobs of every kind, in any order, with copies."""
+    dice = random.Random(7)
+    jobs, marks, locks, active, completed = {}, set(), [], [], {}
+    for number in range(size):
+        job_id = f"job{number}"
+        active += [job_id] * dice.choice([1, 1, 1, 1, 3])
+        if dice.random() < 0.9:
+            jobs[job_id] = dice.choice([{}, {}, {"stc": "1"}, {"priority": "3"}, {"opts": "{"}])
+        if dice.random() < 0.6:
+            marks.add(job_id)
+        if dice.random() < 0.2:
+            locks.append(job_id)
+        if dice.random() < 0.1:
+            completed[job_id] = number
+    dice.shuffle(active)
+    put(client, active=active, jobs=jobs, stalled=marks | {"gone"}, locks=locks, completed=completed)
 
 
 def _value(client: redis.Redis, name: bytes):

@@ -1,0 +1,63 @@
+"""The house keeps its order: arrows point down, tests stand alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "dramatiq_echomq"
+TESTS = ROOT / "tests"
+
+#: The folders that each folder may import from, besides itself and the modules of the ground floor's level.
+ALLOWED = {
+    "protocol": set(),
+    "recovery": {"protocol"},
+    "broker": {"protocol"},
+    "cli": {"protocol", "recovery", "broker", "demo"},
+    "demo": {"protocol", "recovery", "broker"},
+}
+
+
+def imported_modules(path: Path, root: Path) -> Iterator[tuple[str, ...]]:
+    """The modules of its own tree that a file imports, as parts of their path below `root`."""
+    package = path.relative_to(root).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            yield (*base, *(node.module or "").split("."))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(root.name + "."):
+            yield tuple(node.module.split(".")[1:])
+
+
+def package_files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()))
+def test_imports_between_folders_point_down(folder):
+    found = {
+        (str(path.relative_to(PACKAGE)), module[0])
+        for path in (PACKAGE / folder).rglob("*.py")
+        for module in imported_modules(path, PACKAGE)
+        if module[0] and (PACKAGE / module[0]).is_dir() and module[0] not in ALLOWED[folder] | {folder}
+    }
+    assert found == set()
+
+
+def test_no_test_imports_from_a_test():
+    found = {
+        str(path.relative_to(ROOT))
+        for path in TESTS.rglob("test_*.py")
+        for module in imported_modules(path, TESTS)
+        if module[-1].startswith("test_")
+    }
+    assert found == set()
+
+
+def test_no_helper_has_the_name_of_a_module_of_the_package():
+    helpers = {path.stem for path in (TESTS / "support").glob("*.py")}
+    assert helpers & {path.stem for path in package_files()} == {"__init__"}

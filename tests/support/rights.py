@@ -1,0 +1,31 @@
+"""What a user of Redis may do, as the README shows it."""
+
+from __future__ import annotations
+
+import redis
+
+#: What README shows. Not among them: `+info`, with which the middleware can warn of an eviction policy that removes
+#: locks, and `+select`, which a database other than 0 takes.
+CHECKER_RIGHTS = """
+    ~emq:* +eval +evalsha +exists +get +set +del +unlink +rename +pttl +pexpire +mget
+    +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +lset +ltrim +rpush
+    +hlen +xlen +strlen +zpopmin
+    +sadd +scard +sismember +smismember +srem +xadd +xtrim
+    +zadd +zcard +zmscore +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
+"""
+
+USER, PASSWORD = "checker", "s3cr3t"
+
+#: What README shows. Not among them: `+select`, which a database other than 0 takes.
+BROKER_RIGHTS = """
+    ~emq:* +eval +evalsha +client|reply +ping +exists +get +set +del +unlink +rename +type +pttl +incr
+    +hget +hmget +hset +hdel +llen +lpos +lpush +lrange +lrem +rpop +rpush
+    +hlen +xlen +strlen +zpopmin +bzpopmin
+    +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
+"""
+
+
+def user(server, admin, rights: str = CHECKER_RIGHTS) -> redis.Redis:
+    """A client of a user who has these rights and no other."""
+    admin.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", *rights.split())
+    return server.client(username=USER, password=PASSWORD)
