@@ -28,6 +28,7 @@ from .message_options import require_options
 from .options import FIRST, POLICY_OPTIONS, policies_of, policy_for
 from .queue import JobQueue, Kept
 from .stalled_failures import fail_stalled, stalled_message
+from .worker_id import WorkerId
 
 #: The socket timeout of the connections that take jobs, in seconds.
 TAKING_TIMEOUT = 15.0
@@ -96,6 +97,7 @@ class EchoMQBroker(LockingBroker):
         self.namespace = self.settings.prefix
         self.queues: set[str] = set()
         self.actor_options |= POLICY_OPTIONS.keys()
+        self.worker_id = WorkerId()
         self.holdings = Holdings(self.settings.lock_duration)
         self.locks = LockManager(
             client_with(self.client, socket_timeout=self._renewal_timeout(), retries=1),
@@ -262,7 +264,7 @@ class EchoMQBroker(LockingBroker):
         if name not in self._desks:
             settings = self.settings
             desk = Desk(
-                JobQueue(self._keys_of(name), self.client, self._taking_client),
+                JobQueue(self._keys_of(name), self.client, self._taking_client, self.worker_id),
                 holdings=self.holdings,
                 locks=self.locks,
                 is_draining=lambda: self.is_draining,

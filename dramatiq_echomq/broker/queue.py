@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from ..protocol.records import QueueCounts
 from ..protocol.scripts import load
 from .jobs import JobMessage, TakenJob
 from .schedulers import SchedulerStopped, next_run
+from .worker_id import WorkerId
 
 #: What `version` of a queue's meta becomes when no other runtime has set it.
 META_VERSION = "echomq:1"
@@ -59,12 +59,14 @@ class JobQueue:
       client(redis.Redis)
       taking_client(redis.Redis): A client that never sends a command twice by
         itself: jobs that were taken twice would wait for their locks to end.
+      worker(WorkerId): The process whose id each lock token begins with.
     """
 
-    def __init__(self, keys: QueueKeys, client: Any, taking_client: Any) -> None:
+    def __init__(self, keys: QueueKeys, client: Any, taking_client: Any, worker: WorkerId) -> None:
         self.keys = keys
         self.client = client
         self.taking_client = taking_client
+        self.worker = worker
         self._unanswered = ""
 
     def add(
@@ -121,7 +123,7 @@ class JobQueue:
     def _take(
         self, count: int, worker: str, lock_duration: int, suspects: int, policies: str, idle_threads: int
     ) -> Pickup:
-        call, lost = uuid.uuid4().hex, self._unanswered
+        call, lost = self.worker.next_call(), self._unanswered
         self._unanswered = lost or call
         args = [now_in_ms(), count, worker, lock_duration, call, suspects, policies, lost, idle_threads]
         rows, next_due, left = self._run("takeJobs-1.lua", *args, client=self.taking_client)

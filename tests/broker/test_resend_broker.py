@@ -11,6 +11,7 @@ from redis.retry import Retry
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.jobs import JobMessage, message_from
 from dramatiq_echomq.broker.queue import GONE, NOT_OWNED, JobQueue, Kept
+from dramatiq_echomq.broker.worker_id import WorkerId
 from dramatiq_echomq.protocol.keys import QueueKeys
 
 from ..support.brokers import lines
@@ -25,7 +26,7 @@ NO_BOUND = Kept()
 
 
 def a_queue(client) -> JobQueue:
-    return JobQueue(QueueKeys("q"), client, client)
+    return JobQueue(QueueKeys("q"), client, client, WorkerId())
 
 
 def held(plain_client, *job_ids: str):

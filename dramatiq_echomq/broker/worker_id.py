@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import itertools
+import os
+from uuid import uuid4
+
+
+class WorkerId:
+    """The id of this process among all workers that there ever were.  Each
+    lock token that the process makes begins with it and a colon, so that the
+    locks of a dead process can be told from all others.  A forked process has
+    an id of its own.
+    """
+
+    def __init__(self) -> None:
+        self._process_id = 0
+        self._id = ""
+        self._calls = itertools.count()
+
+    def __str__(self) -> str:
+        if self._process_id != os.getpid():
+            self._process_id, self._id = os.getpid(), uuid4().hex
+        return self._id
+
+    def next_call(self) -> str:
+        """Return an id for one call that fetches jobs, which begins with the
+        process's.  A token is this, a colon and a number.
+        """
+        return f"{self}:{next(self._calls)}"
