@@ -15,7 +15,7 @@ def test_each_token_begins_with_the_id_of_its_process(client):
     for _ in range(3):
         broker.enqueue(Message("q", "actor", (), {}, {}))
     consumer = broker.consume("q", prefetch=2, timeout=100)
-    assert next(consumer) and next(consumer)
+    assert all([next(consumer), next(consumer)])
     tokens = [client.get(key) for key in client.scan_iter("emq:q:*:lock")]
     assert len({*tokens}) == len(tokens) == 2
     for token in tokens:
