@@ -67,7 +67,15 @@ def clock() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def node(redis_url: str) -> Iterator[Node]:
-    """BullMQ in Node.js, on the server of the whole run."""
+    """BullMQ 5 in Node.js, on the server of the whole run."""
     node = ready_node(redis_url)
+    yield node
+    node.close()
+
+
+@pytest.fixture(scope="session")
+def node6(redis_url: str) -> Iterator[Node]:
+    """BullMQ 6 in Node.js, on the server of the whole run."""
+    node = ready_node(redis_url, "bullmq6")
     yield node
     node.close()

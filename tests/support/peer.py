@@ -79,11 +79,17 @@ class Peer:
 
 
 class Node:
-    """BullMQ in Node.js: a shell that runs code, and workers."""
+    """BullMQ in Node.js: a shell that runs code, and workers.
 
-    def __init__(self, url: str) -> None:
+    Parameters:
+      url(str)
+      package(str): ``bullmq``, which is version 5, or ``bullmq6``.
+    """
+
+    def __init__(self, url: str, package: str = "bullmq") -> None:
         self.url = url
-        self._shell = Peer("node", "shell.mjs", url)
+        self.package = package
+        self._shell = Peer("node", "shell.mjs", url, package)
         self._answered = 0
 
     def close(self) -> None:
@@ -99,10 +105,10 @@ class Node:
         return answer
 
     def worker(self, queue: str, mode: str, **options: object) -> Peer:
-        return Peer("node", "worker.mjs", self.url, queue, mode, json.dumps(options))
+        return Peer("node", "worker.mjs", self.url, self.package, queue, mode, json.dumps(options))
 
 
-def ready_node(url: str) -> Node:
+def ready_node(url: str, package: str = "bullmq") -> Node:
     """Node.js with its packages, which are installed when they are not there. Where it cannot be had
     the test is skipped, or fails where it must be there.
     """
@@ -112,13 +118,14 @@ def ready_node(url: str) -> Node:
         pytest.fail(problem)
     if problem:
         pytest.skip(problem)
-    return Node(url)
+    return Node(url, package)
 
 
 def _problem_of_node() -> str | None:
     if shutil.which("node") is None:
         return "node is not installed"
-    if (PROGRAMS / "node_modules" / "bullmq").exists():
+    wanted = json.loads((PROGRAMS / "package.json").read_text())["dependencies"]
+    if all((PROGRAMS / "node_modules" / name).exists() for name in wanted):
         return None
     command = ["npm", "ci", "--no-audit", "--no-fund"]
     installed = subprocess.run(command, cwd=PROGRAMS, capture_output=True, text=True, timeout=100)

@@ -1,9 +1,11 @@
-// Runs BullMQ code for the tests: node shell.mjs URL. Each line that comes in is a JSON text with
-// the body of an async function; the line that goes out is [what it returned, null] or [null, error].
+// Runs BullMQ code for the tests: node shell.mjs URL PACKAGE, where the package is bullmq or bullmq6.
+// Each line that comes in is a JSON text with the body of an async function; the line that goes out is
+// [what it returned, null] or [null, error].
 import * as readline from "node:readline";
-import { FlowProducer, Queue, QueueEvents } from "bullmq";
 
-const options = { connection: { url: process.argv[2] }, prefix: "emq" };
+const [url, bullmq] = process.argv.slice(2);
+const { FlowProducer, Queue, QueueEvents } = await import(bullmq);
+const options = { connection: { url }, prefix: "emq" };
 const AsyncFunction = (async () => {}).constructor;
 const opened = new Map();
 

@@ -1,9 +1,8 @@
-// A BullMQ worker: node worker.mjs URL QUEUE MODE [OPTIONS]. Says what it does, a JSON line each.
+// A BullMQ worker: node worker.mjs URL PACKAGE QUEUE MODE [OPTIONS]. Says what it does, a JSON line each.
 //   hold    takes jobs and never finishes them      die     takes a job and kills itself
 //   finish  completes jobs
-import { Worker } from "bullmq";
-
-const [url, queue, mode, options = "{}"] = process.argv.slice(2);
+const [url, bullmq, queue, mode, options = "{}"] = process.argv.slice(2);
+const { Worker } = await import(bullmq);
 const say = (...words) => console.log(JSON.stringify(words));
 
 const process_job = async (job) => {
