@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
-from types import SimpleNamespace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dramatiq import Broker
+from dramatiq import Broker, Worker
 from dramatiq.middleware.prometheus import DB_PATH
 
 from .signals import StalledSignals
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Counter, Gauge
+
+#: Where the processes of one machine keep what they export, in a file each.
+DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class StalledMetrics(StalledSignals):
@@ -19,10 +29,13 @@ class StalledMetrics(StalledSignals):
     * ``dramatiq_echomq_stalled_checks_total``
     * ``dramatiq_echomq_stalled_recovered_total``
     * ``dramatiq_echomq_stalled_failed_total``
+    * ``dramatiq_echomq_stalled_reported``: how many jobs the last report
+      named, where checks only report; ``would`` is ``recover`` or ``fail``.
     * ``dramatiq_echomq_lock_smallest_ttl_milliseconds``: the least that was
-      left of a lock at the last renewal.  It nears zero before jobs are lost.
+      left of a lock at the last renewal.  It nears zero before jobs are lost,
+      and is the whole lock duration without any job.
 
-    The first three carry the label ``queue_name``.
+    All but the last one carry the label ``queue_name``.
 
     Raises:
       ImportError: When the package ``prometheus-client`` is missing.
@@ -34,34 +47,103 @@ class StalledMetrics(StalledSignals):
 
     def after_process_boot(self, broker: Broker) -> None:
         # Dramatiq's middleware sets the same, perhaps later than the first import of the client.
-        os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", DB_PATH)
+        os.environ.setdefault(DIRECTORY_VARIABLE, DB_PATH)
+        forget_dead_processes(Path(os.environ[DIRECTORY_VARIABLE]))
 
-    @cached_property
-    def metrics(self) -> SimpleNamespace:
-        from prometheus_client import CollectorRegistry, Counter, Gauge
-
-        registry = CollectorRegistry()
-
-        def counter(name: str, text: str) -> Counter:
-            return Counter(f"dramatiq_echomq_stalled_{name}", text, ["queue_name"], registry=registry)
-
-        return SimpleNamespace(
-            registry=registry,
-            checks=counter("checks", "Checks for stalled jobs."),
-            recovered=counter("recovered", "Stalled jobs that went back to wait."),
-            failed=counter("failed", "Jobs that had stalled too often and were failed."),
-            smallest_ttl=Gauge(
-                "dramatiq_echomq_lock_smallest_ttl_milliseconds",
-                "The least that was left of a lock when it was renewed.",
-                registry=registry,
-                multiprocess_mode="livemin",
-            ),
-        )
+    def after_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
+        if DIRECTORY_VARIABLE in os.environ:
+            forget_process(os.getpid(), Path(os.environ[DIRECTORY_VARIABLE]))
 
     def after_stalled_check(self, broker: Broker, queue_name: str, *, recovered: int, failed: int) -> None:
-        self.metrics.checks.labels(queue_name).inc()
-        self.metrics.recovered.labels(queue_name).inc(recovered)
-        self.metrics.failed.labels(queue_name).inc(failed)
+        self._checks.labels(queue_name).inc()
+        self._recovered.labels(queue_name).inc(recovered)
+        self._failed.labels(queue_name).inc(failed)
+
+    def after_stalled_report(
+        self, broker: Broker, queue_name: str, *, would_recover: Sequence[str], would_fail: Sequence[str]
+    ) -> None:
+        self._reported.labels(queue_name, "recover").set(len(would_recover))
+        self._reported.labels(queue_name, "fail").set(len(would_fail))
 
     def after_locks_renewed(self, broker: Broker, *, smallest_ttl: int) -> None:
-        self.metrics.smallest_ttl.set(smallest_ttl)
+        self._smallest_ttl.set(smallest_ttl)
+
+    # The client of Prometheus is imported when the first metric is used: by then it is known
+    # where processes keep them. A gauge is made when it is set, since a new one reads 0.
+
+    @cached_property
+    def registry(self) -> CollectorRegistry:
+        """What the metrics of this process are registered with."""
+        from prometheus_client import CollectorRegistry
+
+        return CollectorRegistry()
+
+    @cached_property
+    def _checks(self) -> Counter:
+        return self._counter("checks", "Checks for stalled jobs.")
+
+    @cached_property
+    def _recovered(self) -> Counter:
+        return self._counter("recovered", "Stalled jobs that went back to wait.")
+
+    @cached_property
+    def _failed(self) -> Counter:
+        return self._counter("failed", "Jobs that had stalled too often and were failed.")
+
+    @cached_property
+    def _reported(self) -> Gauge:
+        from prometheus_client import Gauge
+
+        return Gauge(
+            "dramatiq_echomq_stalled_reported",
+            "Jobs that the last report-only check would have recovered or failed.",
+            ["queue_name", "would"],
+            registry=self.registry,
+            multiprocess_mode="livemax",
+        )
+
+    @cached_property
+    def _smallest_ttl(self) -> Gauge:
+        from prometheus_client import Gauge
+
+        return Gauge(
+            "dramatiq_echomq_lock_smallest_ttl_milliseconds",
+            "The least that was left of a lock when it was renewed.",
+            registry=self.registry,
+            multiprocess_mode="livemin",
+        )
+
+    def _counter(self, name: str, text: str) -> Counter:
+        from prometheus_client import Counter
+
+        return Counter(f"dramatiq_echomq_stalled_{name}", text, ["queue_name"], registry=self.registry)
+
+
+def forget_dead_processes(directory: Path) -> None:
+    """Remove what processes that are gone had to say about themselves: one
+    that was killed could not do it, and its gauges would be shown for ever.
+    """
+    if sys.platform == "win32":  # where there is no way to ask that does no harm
+        return
+    for file in directory.glob("gauge_live*_*.db"):
+        pid = file.stem.rpartition("_")[2]
+        if pid.isdecimal() and not _is_alive(int(pid)):
+            forget_process(int(pid), directory)
+
+
+def forget_process(pid: int, directory: Path) -> None:
+    """Remove what a process had to say about itself."""
+    from prometheus_client import multiprocess
+
+    with contextlib.suppress(FileNotFoundError):  # another worker boots and does the same
+        multiprocess.mark_process_dead(pid, str(directory))  # type: ignore[no-untyped-call]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True

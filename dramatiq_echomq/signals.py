@@ -39,14 +39,31 @@ class StalledSignals(Middleware):
           job_ids(Sequence[str]): The jobs, the oldest first.
         """
 
+    def after_stalled_report(
+        self, broker: Broker, queue_name: str, *, would_recover: Sequence[str], would_fail: Sequence[str]
+    ) -> None:
+        """Called instead of the others when checks only report: nothing was
+        done to these jobs.  A report comes with every check of every worker
+        process, so a job is named again and again while it stays as it is.
+
+        Parameters:
+          broker(Broker)
+          queue_name(str)
+          would_recover(Sequence[str]): The jobs that a check would have
+            brought back to wait, the oldest first.
+          would_fail(Sequence[str]): The jobs that it would have failed.
+        """
+
     def after_locks_renewed(self, broker: Broker, *, smallest_ttl: int) -> None:
-        """Called after an EchoMQBroker has renewed the locks of its process.
+        """Called after an EchoMQBroker has renewed the locks of its process,
+        and every so often while it has none.
 
         Parameters:
           broker(Broker)
           smallest_ttl(int): The least that was left of one of the locks, in
             ms.  Usually three quarters of the lock duration; the closer to
-            zero, the closer this worker is to losing its jobs.
+            zero, the closer this worker is to losing its jobs.  The whole
+            lock duration without any lock.
         """
 
 

@@ -110,8 +110,7 @@ class LockManager:
             self._failed(error)
         else:
             self._succeeded()
-            if smallest_ttls:
-                self.report(min(smallest_ttls))
+            self.report(min(smallest_ttls, default=self.lock_duration))
 
     def _run(self, stopping: threading.Event) -> None:
         while not stopping.is_set():

@@ -107,6 +107,10 @@ class Recoverer:
     def _tell(self, check: StalledCheck) -> None:
         self.log.checked(check)
         name = check.queue_name
+        if self.settings.report_only:
+            would = {"would_recover": check.recovered_ids, "would_fail": check.failed_ids}
+            send_signal(self.broker, "after_stalled_report", name, **would)
+            return
         if check.failed_jobs and hasattr(self.broker, "jobs_stalled_out"):
             self.broker.jobs_stalled_out(name, check.failed_jobs)
         send_signal(self.broker, "after_stalled_check", name, recovered=check.recovered, failed=check.failed)

@@ -30,6 +30,9 @@ class Recorder(StalledSignals):
     def after_stalled_failed(self, broker, queue_name, job_ids):
         self.signals.append(("failed", queue_name, tuple(job_ids)))
 
+    def after_stalled_report(self, broker, queue_name, *, would_recover, would_fail):
+        self.signals.append(("report", queue_name, (tuple(would_recover), tuple(would_fail))))
+
     def named(self, signal: str) -> list[tuple]:
         return [entry[1:] for entry in self.signals if entry[0] == signal]
 
