@@ -81,6 +81,9 @@ class Settings:
       keep_completed(int): How many completed jobs a queue keeps.
       keep_failed(int): How many failed jobs a queue keeps; None for all.
       dead_message_ttl(int): The ms for which failed jobs are kept.
+      max_event_bytes(int): The longest result or reason that an event carries.
+      metrics_max_data_points(int): For how many minutes BullMQ's own metrics
+        are kept; 0 for none.
 
     Raises:
       SettingError: When one of these cannot be used.
@@ -95,6 +98,8 @@ class Settings:
     keep_completed: int = _whole_number(1_000, minimum=0)
     keep_failed: int | None = _whole_number_or_none(minimum=0)
     dead_message_ttl: int = _whole_number(7 * 86_400_000, minimum=1_000)
+    max_event_bytes: int = _whole_number(10_000, minimum=100)
+    metrics_max_data_points: int = _whole_number(0, minimum=0)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

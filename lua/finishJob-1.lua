@@ -5,17 +5,48 @@ Moves a job that its worker holds to `completed` or to `failed`.
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id  3 token of the lock
       4 timestamp in ms  5 "completed" or "failed"  6 return value as JSON, or the reason of the failure
-      7 stack trace as a JSON list, or empty
-      8 how many such jobs to keep and 9 for how many s, each empty for any; the job's own
-      removeOnComplete or removeOnFail goes first
+      7 stack trace as a JSON list of one text, or empty
+      8 rules of the worker, a JSON object: keepCompleted and keepFailed, each a `count` and an `age` in s, where
+        the job's own removeOnComplete or removeOnFail does not go first; maxEventBytes, the longest result or
+        reason that an event carries; metricsPoints, how many minutes of BullMQ's metrics are kept, or 0
 
-Returns 1; 0 when the worker does not hold the job any more, and then nothing is written;
--1 when the job is gone.
+Returns a list: the outcome, then what went wrong, a text each: a parent that could not be told,
+or why the job could not complete. The outcome is
+      1 finished
+      2 failed although it was to be completed: its children do not let it
+      0 the worker does not hold the job any more, and nothing is written
+      -1 the job is gone: its hash was removed while it ran. It is not written again; the id leaves `active`
 
-A call that is sent twice finds the job finished at the same timestamp and returns 1.
+A call that is sent twice finds the job finished at the same timestamp, or an event that says
+so of a job that was not kept, and returns 1.
 
 Cost: O(N) in `active` from its old end to the job, O(log N) in the finished jobs.
 --]]
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+  }
+end
+
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
+end
 
 --- includes/values.lua
 -- Values as they come out of Redis and JSON: whatever another program has written there, a
@@ -67,31 +98,6 @@ local function attempt(...)
     return nil
   end
   return reply
-end
-
---- includes/queue/keys.lua
--- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
--- include; queue/meta adds what the meta says to the same table.
-
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
-  return {
-    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-  }
-end
-
--- All keys of a queue with their types.
-local function types_of(queue, ...)
-  return {
-    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-  }
 end
 
 --- includes/types.lua
@@ -146,23 +152,6 @@ local function refusal(queue, types)
   return nil
 end
 
---- includes/queue/events.lua
--- The stream of events, which is kept near its greatest length. A script that emits many
--- events trims it once, before them. Needs no other include; the queue's meta must have been read.
-
-local function trim_events(queue)
-  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
-end
-
-local function emit(queue, event, id, ...)
-  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
-end
-
--- Emits the last event of a script that emits few, and trims the stream with it.
-local function emit_last(queue, event, id, ...)
-  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
-end
-
 --- includes/queue/wake.lua
 -- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
 -- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
@@ -193,13 +182,87 @@ local function mark_next_due(queue)
   end
 end
 
---- includes/queue/remove.lua
--- How a job is removed. Needs no other include.
+--- includes/queue/events.lua
+-- The stream of events, which is kept near its greatest length. A script that emits many
+-- events trims it once, before them. Needs no other include; the queue's meta must have been read.
 
--- Removes the hash of a job and what stands beside it. The lock is not among that: a job that
--- is removed when it finishes has none any more. Nor is its id removed from where it stands
--- in the queue.
+local function trim_events(queue)
+  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+end
+
+local function emit(queue, event, id, ...)
+  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Emits the last event of a script that emits few, and trims the stream with it.
+local function emit_last(queue, event, id, ...)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
+end
+
+--- includes/finish/event.lua
+-- The events of a job's end. Each may carry a result or a reason, and the stream holds some
+-- 10,000 of them: one that is too large stays in the job's hash alone. Needs:
+
+-- The first bytes of a text, without a part of a character at the end.
+local function first_bytes(text, count)
+  if (text:byte(count + 1) or 0) < 128 or text:byte(count + 1) > 191 then
+    return text:sub(1, count)
+  end
+  return (text:sub(1, count):gsub("[\192-\255][\128-\191]*$", ""))
+end
+
+-- `returnvalue` must be JSON, or listeners of BullMQ break: in place of a result of more bytes
+-- than `most` they get null, and its length under another name.
+local function emit_completed(queue, id, value, most)
+  if #value <= most then
+    emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
+  else
+    emit_last(queue, "completed", id, "returnvalue", "null", "returnvalueBytes", #value, "prev", "active")
+  end
+end
+
+local function emit_failed(queue, id, reason, most, attempts_made)
+  emit_last(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
+  emit(queue, "retries-exhausted", id, "attemptsMade", digits(attempts_made))
+end
+
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
+
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
+--- includes/queue/remove.lua
+-- How a job is removed. Needs:
+
+-- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
+-- queue. The lock is not among that: a job that is removed when it finishes has none any more.
+-- Nor is its id removed from where it stands in the queue.
 local function remove_job(queue, id)
+  if is_reserved(id) then
+    return
+  end
   local key = queue.prefix .. id
   redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
     key .. ":unsuccessful")
@@ -216,19 +279,22 @@ local PRUNED_AT_ONCE = 1000
 local function retention(value)
   if value == true then
     return { count = 0 }
-  elseif type(value) == "table" then
-    return { count = number(value.count), age = number(value.age) }
   end
-  return { count = number(value) }
+  local rule = type(value) == "table" and value or { count = value }
+  local count = number(rule.count)
+  return { count = count and math.floor(count), age = number(rule.age) }
 end
 
--- What the opts of a job say about it, under the names that the runtimes write.
-local function retention_of_completed(opts)
-  return retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+-- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
+-- The job's own `count` or `age` alone leaves no other bound.
+local function retention_of_completed(opts, keep)
+  local own = retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+  return (own.count or own.age) and own or keep
 end
 
-local function retention_of_failed(opts)
-  return retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
+local function retention_of_failed(opts, keep)
+  local own = retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
+  return (own.count or own.age) and own or keep
 end
 
 -- Removes what a finished set holds beyond `keep`.
@@ -243,7 +309,7 @@ local function prune(queue, finished, keep, timestamp)
     redis.call("ZREM", finished, id)
   end
   if keep.count and keep.count >= 0 then
-    local excess = math.min(redis.call("ZCARD", finished) - math.floor(keep.count), PRUNED_AT_ONCE)
+    local excess = math.min(redis.call("ZCARD", finished) - keep.count, PRUNED_AT_ONCE)
     local popped = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}
     for at = 1, #popped, 2 do
       remove_job(queue, popped[at])
@@ -262,18 +328,253 @@ local function retain(queue, finished, id, keep, timestamp)
   end
 end
 
+--- includes/queue/delay.lua
+-- How a job comes to wait for a time. Needs:
+
+-- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
+local function delay(queue, id, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  local score = last and math.min(tonumber(last) + 1, highest) or lowest
+  redis.call("ZADD", queue.delayed, digits(score), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
+
+--- includes/queue/line.lua
+-- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+-- queue's meta must have been read. Needs:
+
+-- Jobs of one priority are fetched in the order in which they came.
+local function priority_score(queue, priority)
+  local count = counter(redis.call("GET", queue.pc)) + 1
+  redis.call("SET", queue.pc, digits(count))
+  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+end
+
+-- The list whose jobs wait without a priority.
+local function waiting_list(queue)
+  return queue.is_paused and queue.paused or queue.wait
+end
+
+-- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+local function make_available(queue, id, priority, push)
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+  else
+    redis.call(push, waiting_list(queue), id)
+  end
+end
+
+--- includes/queue/add.lua
+-- How a new job, whose hash is there, comes into a queue. Needs:
+
+-- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+local function add_to_queue(queue, id, name, priority, due, is_first)
+  emit_last(queue, "added", id, "name", name)
+  if due > 0 then
+    delay(queue, id, due)
+  else
+    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+    wake(queue)
+    emit(queue, "waiting", id)
+  end
+end
+
 --- includes/finish/deduplication.lua
 -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
 
 -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
 local function release_deduplication(queue, deduplication_id, id)
-  if not deduplication_id then
-    return
-  end
   local key = queue.prefix .. "de:" .. deduplication_id
   if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
     redis.call("DEL", key)
   end
+end
+
+--- includes/finish/next_job.lua
+-- What the end of a job means to its deduplication id: the key that keeps a second job away is
+-- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+-- The id that the job was given when it came, unless a job has it by now.
+local function id_of_next(queue, id)
+  local count = digits(redis.call("INCR", queue.prefix .. "id"))
+  return id and not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0 and id or count
+end
+
+-- Lets the next job keep others away in its turn.
+local function hold_deduplication(queue, deduplication_id, id, opts)
+  local rule = type(opts.de) == "table" and opts.de or {}
+  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+end
+
+-- The fields that only some jobs have.
+local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+  local fields = { "deid", deduplication_id }
+  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+    if value then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+  end
+  return fields
+end
+
+-- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+-- stays there when it cannot be added.
+local function add_next_job(queue, deduplication_id, timestamp)
+  local stored = queue.prefix .. "dn:" .. deduplication_id
+  if redis.call("EXISTS", stored) == 0 then
+    return nil
+  end
+  local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+  if fault then
+    return "the job that waits for its end was not added: " .. fault
+  end
+  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+  local opts, id = object(opts_text), id_of_next(queue, own_id)
+  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+  hold_deduplication(queue, deduplication_id, id, opts)
+  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+    opts.lifo == true)
+  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+    attempt("SADD", dependencies, queue.prefix .. id)
+  end
+  redis.call("DEL", stored)
+  return nil
+end
+
+-- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+-- wrong, if anything did.
+local function end_deduplication(queue, deduplication_id, id, timestamp)
+  if not deduplication_id then
+    return nil
+  end
+  release_deduplication(queue, deduplication_id, id)
+  return add_next_job(queue, deduplication_id, timestamp)
+end
+
+--- includes/finish/stacktrace.lua
+-- The stack traces that a failed job keeps. Needs:
+
+local MOST_TRACES = 100 -- of a job whose opts set no limit
+
+-- The field `stacktrace` after one more failure, a JSON list of texts. `earlier` is the field
+-- before it. The opts may say how many are kept at most (stackTraceLimit), even none.
+local function stacktrace_of(opts, earlier, latest)
+  local limit = number(opts.stackTraceLimit) or MOST_TRACES
+  if limit == 0 then
+    return "[]"
+  end
+  local is_list, traces = pcall(cjson.decode, earlier or "[]")
+  if not is_list or type(traces) ~= "table" or #traces == 0 then
+    return latest
+  end
+  traces[#traces + 1] = cjson.decode(latest)[1]
+  return cjson.encode({ unpack(traces, math.max(#traces - math.floor(limit) + 1, 1)) })
+end
+
+--- includes/finish/metrics.lua
+-- BullMQ's own counts of finished jobs, a point for each minute, of which dashboards draw charts.
+-- Needs:
+
+local PUSHED_AT_ONCE = 5000 -- Lua unpacks no more than 8,000
+
+-- Counts one job that has finished. `points` is how many are kept; 0 counts nothing. Minutes in
+-- which no job finished become zeros when the next one does.
+local function count_finished(queue, target, points, timestamp)
+  local key = queue.prefix .. "metrics:" .. target
+  if points < 1 or not attempt("HINCRBY", key, "count", 1) then
+    return
+  end
+  local count, previous, counted = unpack(redis.call("HMGET", key, "count", "prevTS", "prevCount"))
+  if not previous then
+    redis.call("HSET", key, "prevTS", timestamp, "prevCount", 0)
+    return
+  end
+  local minutes = math.min(math.floor(timestamp / 60000) - math.floor(counter(previous) / 60000), points)
+  if minutes < 1 then
+    return
+  end
+  local new = { digits(counter(count) - 1 - counter(counted)) }
+  for minute = 2, minutes do
+    new[minute] = 0
+  end
+  for at = 1, #new, PUSHED_AT_ONCE do
+    attempt("LPUSH", key .. ":data", unpack(new, at, math.min(at + PUSHED_AT_ONCE - 1, #new)))
+  end
+  attempt("LTRIM", key .. ":data", 0, points - 1)
+  redis.call("HSET", key, "prevCount", digits(counter(count) - 1), "prevTS", timestamp)
+end
+
+-- Counts a job that no worker has finished, where workers count: the next of them makes the point.
+local function add_to_metrics(queue, target)
+  local key = queue.prefix .. "metrics:" .. target
+  if attempt("HEXISTS", key, "count") == 1 then
+    redis.call("HINCRBY", key, "count", 1)
+  end
+end
+
+--- includes/finish/outcome.lua
+-- What finishing a job comes to when its worker cannot finish it. Needs:
+
+local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
+local NEWEST_EVENTS = 1000 -- among which the end of a job is searched that has been removed since
+
+-- Whether the newest events say that a job has ended so.
+local function has_ended(queue, id, target)
+  for _, entry in ipairs(attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}) do
+    local fields = entry[2]
+    if fields[2] == target and fields[4] == id then
+      return true
+    end
+  end
+  return false
+end
+
+-- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+-- not written again. Returns whether it was there.
+local function drop_from_active(queue, id)
+  redis.call("DEL", queue.prefix .. id .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  return redis.call("LREM", queue.active, -1, id) > 0
+end
+
+-- The outcome for a job whose lock holds `held`, which is not its worker's token; true when
+-- something was written. A call that was sent twice finds the job finished at the same
+-- timestamp, or finished and removed.
+local function outcome_without_lock(queue, id, held, target, timestamp)
+  local key = queue.prefix .. id
+  if redis.call("EXISTS", key) == 1 then
+    local finished = not held and redis.call("ZSCORE", queue[target], id)
+    return finished and redis.call("HGET", key, "finishedOn") == timestamp and FINISHED or NOT_OWNED, false
+  elseif held then
+    return NOT_OWNED, false
+  elseif drop_from_active(queue, id) then
+    return GONE, true
+  end
+  return has_ended(queue, id, target) and FINISHED or GONE, false
+end
+
+--- includes/parents/children.lua
+-- Whether the children of a flow parent let it complete. Needs no other include.
+
+-- Why a job may not complete, or nil: children that it has not waited for, or one that failed
+-- and forbids it.
+local function children_forbid(key, id)
+  if redis.call("EXISTS", key .. ":dependencies", key .. ":unsuccessful") == 0 then
+    return nil
+  elseif redis.call("EXISTS", key .. ":dependencies") == 1 then
+    return "Job " .. id .. " has pending dependencies: it cannot complete before its children"
+  end
+  return "Cannot complete job " .. id .. " because it has at least one failed child"
 end
 
 --- includes/parents/parent.lua
@@ -305,45 +606,6 @@ local function unfit_parent(parent)
     parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
 end
 
---- includes/queue/line.lua
--- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
--- queue's meta must have been read. Needs:
-
--- Jobs of one priority are fetched in the order in which they came.
-local function priority_score(queue, priority)
-  local count = counter(redis.call("GET", queue.pc)) + 1
-  redis.call("SET", queue.pc, digits(count))
-  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- The list whose jobs wait without a priority.
-local function waiting_list(queue)
-  return queue.is_paused and queue.paused or queue.wait
-end
-
--- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-local function make_available(queue, id, priority, push)
-  if priority > 0 then
-    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-  else
-    redis.call(push, waiting_list(queue), id)
-  end
-end
-
---- includes/queue/delay.lua
--- How a job comes to wait for a time. Needs:
-
--- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
-local function delay(queue, id, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  local score = last and math.min(tonumber(last) + 1, highest) or lowest
-  redis.call("ZADD", queue.delayed, digits(score), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
-end
-
 --- includes/parents/release.lua
 -- How a flow parent that has waited for its children becomes available. Needs:
 
@@ -371,10 +633,15 @@ end
 
 -- Gives the parent the return value, and makes it available when this was the last of its
 -- children. A parent that is out of reach cannot be told: the job is completed all the same.
+-- Returns what is wrong with the parent, if anything is.
 local function tell_parent_of_completion(job, child_key, value, timestamp)
   local parent = parent_of(job)
-  if not parent or unfit_parent(parent) then
-    return
+  if not parent then
+    return nil
+  end
+  local fault = unfit_parent(parent)
+  if fault then
+    return "its parent was not told: " .. fault
   end
   local dependencies = parent.key .. ":dependencies"
   if redis.call("SREM", dependencies, child_key) == 1 then
@@ -383,6 +650,7 @@ local function tell_parent_of_completion(job, child_key, value, timestamp)
       release_parent(parent, parent.queue["waiting-children"], timestamp)
     end
   end
+  return nil
 end
 
 --- includes/parents/failure.lua
@@ -442,66 +710,86 @@ end
 -- meta must have been read. Needs:
 
 -- The keys, with their types, that finishing a job writes; those of a parent are checked apart.
-local function types_to_finish(queue, id, target)
+local function types_to_finish(queue, id)
   return {
-    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue[target], "zset", queue.marker, "zset",
-    queue.events, "stream", queue.prefix .. id, "hash",
+    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue.completed, "zset", queue.failed, "zset",
+    queue.marker, "zset", queue.events, "stream", queue.prefix .. id, "hash",
   }
 end
 
--- The job's own rule, else the worker's. Its `count` or `age` alone leaves no other bound.
-local function keep_for(opts, target, keep)
-  local own = target == "failed" and retention_of_failed(opts) or retention_of_completed(opts)
-  return (own.count or own.age) and own or keep
+-- What a worker says about the jobs that it finishes, a JSON object, as a table.
+local function rules_from(text)
+  local rules = object(text)
+  return {
+    completed = retention(rules.keepCompleted), failed = retention(rules.keepFailed),
+    event_bytes = number(rules.maxEventBytes) or math.huge, metrics_points = number(rules.metricsPoints) or 0,
+  }
 end
 
--- What finishing a job comes to when its worker does not hold it: -1 when the job is gone, 1
--- when the call was sent twice and the job has finished at the same timestamp, else 0.
-local function outcome_without_lock(queue, id, held, target, timestamp)
-  local key = queue.prefix .. id
-  if redis.call("EXISTS", key) == 0 then
-    return -1
+-- Writes how a job failed, and tells the others. Returns what could not be told.
+local function fail_job(queue, id, job, reason, how)
+  local key, trace = queue.prefix .. id, {}
+  if how.stacktrace ~= "" then
+    trace = { "stacktrace", stacktrace_of(job.opts, job.stacktrace, how.stacktrace) }
   end
-  local finished = not held and redis.call("ZSCORE", queue[target], id)
-  return finished and redis.call("HGET", key, "finishedOn") == timestamp and 1 or 0
+  redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
+  if job.unbegun or job.deferred_failure then
+    redis.call("HDEL", key, "unbegun", "defa")
+  end
+  emit_failed(queue, id, reason, how.rules.event_bytes, job.attempts)
+  return tell_parent_of_failure(job, key, reason, how.timestamp)
+end
+
+local function complete_job(queue, id, job, how)
+  local key, value = queue.prefix .. id, how.value
+  redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "returnvalue", value)
+  if job.unbegun or job.failed_reason then
+    redis.call("HDEL", key, "unbegun", "failedReason")
+  end
+  emit_completed(queue, id, value, how.rules.event_bytes)
+  return tell_parent_of_completion(job, key, value, how.timestamp)
 end
 
 -- Finishes the job with an id. `how` is a table of
 --   token       of the lock                   timestamp   in ms, as text
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
---   stacktrace  a JSON list, or ""            keep        what the worker keeps: count, age
--- Returns 1, 0 or -1 as finishJob does, and true when something was written.
+--   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
+-- Returns the outcome as finishJob does, a list of what went wrong, and true when something was
+-- written.
 local function finish_job(queue, id, how)
-  local key, target, value, timestamp = queue.prefix .. id, how.target, how.value, how.timestamp
-  local failing = target == "failed"
+  local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
   local held = attempt("GET", key .. ":lock")
   if held ~= how.token then
-    return outcome_without_lock(queue, id, held, target, timestamp), false
+    local outcome, has_written = outcome_without_lock(queue, id, held, target, timestamp)
+    return outcome, {}, has_written
   end
-  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "unbegun",
-    failing and "defa" or "failedReason")
-  local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]) }
+  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",
+    "defa", "failedReason")
+  if not fields[6] and redis.call("EXISTS", key) == 0 then
+    drop_from_active(queue, id)
+    return GONE, {}, true
+  end
+  local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
+    attempts = counter(fields[5]) + 1, stacktrace = fields[7], unbegun = fields[8], deferred_failure = fields[9],
+    failed_reason = fields[10] }
+  local forbidden = target == "completed" and children_forbid(key, id)
   redis.call("DEL", key .. ":lock")
   redis.call("SREM", queue.stalled, id)
   redis.call("LREM", queue.active, -1, id)
-  redis.call("HSET", key, "atm", digits(counter(fields[5]) + 1), "finishedOn", timestamp,
-    failing and "failedReason" or "returnvalue", value)
-  if fields[6] or fields[7] then
-    redis.call("HDEL", key, "unbegun", failing and "defa" or "failedReason")
-  end
-  if failing then
-    if how.stacktrace ~= "" then
-      redis.call("HSET", key, "stacktrace", how.stacktrace)
-    end
-    emit_last(queue, "failed", id, "failedReason", value, "prev", "active")
-    tell_parent_of_failure(job, key, value, timestamp)
+  local untold, keep
+  if target == "failed" or forbidden then
+    target, keep = "failed", retention_of_failed(job.opts, how.rules.failed)
+    untold = fail_job(queue, id, job, forbidden or how.value, how)
   else
-    emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
-    tell_parent_of_completion(job, key, value, timestamp)
+    keep = retention_of_completed(job.opts, how.rules.completed)
+    untold = complete_job(queue, id, job, how)
   end
-  release_deduplication(queue, fields[4], id)
-  retain(queue, queue[target], id, keep_for(job.opts, target, how.keep), timestamp)
-  return 1, true
+  local faults = { forbidden or nil }
+  faults[#faults + 1] = untold
+  faults[#faults + 1] = end_deduplication(queue, fields[4], id, timestamp)
+  retain(queue, queue[target], id, keep, timestamp)
+  count_finished(queue, target, how.rules.metrics_points, timestamp)
+  return forbidden and FAILED_INSTEAD or FINISHED, faults, true
 end
 
 -- Tells the others, once after the jobs of a call: that the queue is empty, or that its global
@@ -519,15 +807,15 @@ end
 local prefix, id, token, timestamp, target, value, stacktrace = unpack(ARGV, 1, 7)
 local queue = queue_at(prefix)
 
-local fault = refusal(queue, types_to_finish(queue, id, target))
+local fault = refusal(queue, types_to_finish(queue, id))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-local outcome, has_written = finish_job(queue, id, {
+local outcome, faults, has_written = finish_job(queue, id, {
   token = token, timestamp = timestamp, target = target, value = value, stacktrace = stacktrace,
-  keep = { count = number(ARGV[8]), age = number(ARGV[9]) },
+  rules = rules_from(ARGV[8]),
 })
 if has_written then
   tell_what_is_left(queue)
 end
-return outcome
+return { outcome, unpack(faults) }

@@ -17,6 +17,8 @@ With these three it does one whole check, at once and unthrottled. The rest is o
       7 number of this call in its sweep, from 0
       8 and 9 where the last call stopped: its offset and its anchor
       10 "report": write nothing and say what a check would do
+      11 how many ms failed jobs are kept whose opts do not say so; after the last call, at most
+         1,000 that are older are removed. Empty for all
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
@@ -233,6 +235,7 @@ local function read_call()
     max_stalled_count = number(ARGV[2]), timestamp = ARGV[3], interval = number(ARGV[4]), sweep = sweep,
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
     offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", is_report = is_report,
+    keep_failed = { age = number(ARGV[11]) and number(ARGV[11]) / 1000 },
 
     throttle = throttle,
     record = record, -- the reply, in case this call is sent twice
@@ -604,13 +607,43 @@ local function requeue_stalled_job(call, id, job, returning)
   call.handled[id] = job.attempts_started
 end
 
---- includes/queue/remove.lua
--- How a job is removed. Needs no other include.
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
 
--- Removes the hash of a job and what stands beside it. The lock is not among that: a job that
--- is removed when it finishes has none any more. Nor is its id removed from where it stands
--- in the queue.
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
+--- includes/queue/remove.lua
+-- How a job is removed. Needs:
+
+-- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
+-- queue. The lock is not among that: a job that is removed when it finishes has none any more.
+-- Nor is its id removed from where it stands in the queue.
 local function remove_job(queue, id)
+  if is_reserved(id) then
+    return
+  end
   local key = queue.prefix .. id
   redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
     key .. ":unsuccessful")
@@ -627,19 +660,22 @@ local PRUNED_AT_ONCE = 1000
 local function retention(value)
   if value == true then
     return { count = 0 }
-  elseif type(value) == "table" then
-    return { count = number(value.count), age = number(value.age) }
   end
-  return { count = number(value) }
+  local rule = type(value) == "table" and value or { count = value }
+  local count = number(rule.count)
+  return { count = count and math.floor(count), age = number(rule.age) }
 end
 
--- What the opts of a job say about it, under the names that the runtimes write.
-local function retention_of_completed(opts)
-  return retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+-- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
+-- The job's own `count` or `age` alone leaves no other bound.
+local function retention_of_completed(opts, keep)
+  local own = retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+  return (own.count or own.age) and own or keep
 end
 
-local function retention_of_failed(opts)
-  return retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
+local function retention_of_failed(opts, keep)
+  local own = retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
+  return (own.count or own.age) and own or keep
 end
 
 -- Removes what a finished set holds beyond `keep`.
@@ -654,7 +690,7 @@ local function prune(queue, finished, keep, timestamp)
     redis.call("ZREM", finished, id)
   end
   if keep.count and keep.count >= 0 then
-    local excess = math.min(redis.call("ZCARD", finished) - math.floor(keep.count), PRUNED_AT_ONCE)
+    local excess = math.min(redis.call("ZCARD", finished) - keep.count, PRUNED_AT_ONCE)
     local popped = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}
     for at = 1, #popped, 2 do
       remove_job(queue, popped[at])
@@ -673,17 +709,152 @@ local function retain(queue, finished, id, keep, timestamp)
   end
 end
 
+--- includes/queue/delay.lua
+-- How a job comes to wait for a time. Needs:
+
+-- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
+local function delay(queue, id, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  local score = last and math.min(tonumber(last) + 1, highest) or lowest
+  redis.call("ZADD", queue.delayed, digits(score), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
+
+--- includes/queue/add.lua
+-- How a new job, whose hash is there, comes into a queue. Needs:
+
+-- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+local function add_to_queue(queue, id, name, priority, due, is_first)
+  emit_last(queue, "added", id, "name", name)
+  if due > 0 then
+    delay(queue, id, due)
+  else
+    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+    wake(queue)
+    emit(queue, "waiting", id)
+  end
+end
+
 --- includes/finish/deduplication.lua
 -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
 
 -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
 local function release_deduplication(queue, deduplication_id, id)
-  if not deduplication_id then
-    return
-  end
   local key = queue.prefix .. "de:" .. deduplication_id
   if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
     redis.call("DEL", key)
+  end
+end
+
+--- includes/finish/next_job.lua
+-- What the end of a job means to its deduplication id: the key that keeps a second job away is
+-- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+-- The id that the job was given when it came, unless a job has it by now.
+local function id_of_next(queue, id)
+  local count = digits(redis.call("INCR", queue.prefix .. "id"))
+  return id and not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0 and id or count
+end
+
+-- Lets the next job keep others away in its turn.
+local function hold_deduplication(queue, deduplication_id, id, opts)
+  local rule = type(opts.de) == "table" and opts.de or {}
+  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+end
+
+-- The fields that only some jobs have.
+local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+  local fields = { "deid", deduplication_id }
+  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+    if value then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+  end
+  return fields
+end
+
+-- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+-- stays there when it cannot be added.
+local function add_next_job(queue, deduplication_id, timestamp)
+  local stored = queue.prefix .. "dn:" .. deduplication_id
+  if redis.call("EXISTS", stored) == 0 then
+    return nil
+  end
+  local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+  if fault then
+    return "the job that waits for its end was not added: " .. fault
+  end
+  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+  local opts, id = object(opts_text), id_of_next(queue, own_id)
+  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+  hold_deduplication(queue, deduplication_id, id, opts)
+  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+    opts.lifo == true)
+  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+    attempt("SADD", dependencies, queue.prefix .. id)
+  end
+  redis.call("DEL", stored)
+  return nil
+end
+
+-- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+-- wrong, if anything did.
+local function end_deduplication(queue, deduplication_id, id, timestamp)
+  if not deduplication_id then
+    return nil
+  end
+  release_deduplication(queue, deduplication_id, id)
+  return add_next_job(queue, deduplication_id, timestamp)
+end
+
+--- includes/finish/metrics.lua
+-- BullMQ's own counts of finished jobs, a point for each minute, of which dashboards draw charts.
+-- Needs:
+
+local PUSHED_AT_ONCE = 5000 -- Lua unpacks no more than 8,000
+
+-- Counts one job that has finished. `points` is how many are kept; 0 counts nothing. Minutes in
+-- which no job finished become zeros when the next one does.
+local function count_finished(queue, target, points, timestamp)
+  local key = queue.prefix .. "metrics:" .. target
+  if points < 1 or not attempt("HINCRBY", key, "count", 1) then
+    return
+  end
+  local count, previous, counted = unpack(redis.call("HMGET", key, "count", "prevTS", "prevCount"))
+  if not previous then
+    redis.call("HSET", key, "prevTS", timestamp, "prevCount", 0)
+    return
+  end
+  local minutes = math.min(math.floor(timestamp / 60000) - math.floor(counter(previous) / 60000), points)
+  if minutes < 1 then
+    return
+  end
+  local new = { digits(counter(count) - 1 - counter(counted)) }
+  for minute = 2, minutes do
+    new[minute] = 0
+  end
+  for at = 1, #new, PUSHED_AT_ONCE do
+    attempt("LPUSH", key .. ":data", unpack(new, at, math.min(at + PUSHED_AT_ONCE - 1, #new)))
+  end
+  attempt("LTRIM", key .. ":data", 0, points - 1)
+  redis.call("HSET", key, "prevCount", digits(counter(count) - 1), "prevTS", timestamp)
+end
+
+-- Counts a job that no worker has finished, where workers count: the next of them makes the point.
+local function add_to_metrics(queue, target)
+  local key = queue.prefix .. "metrics:" .. target
+  if attempt("HEXISTS", key, "count") == 1 then
+    redis.call("HINCRBY", key, "count", 1)
   end
 end
 
@@ -714,20 +885,6 @@ end
 local function unfit_parent(parent)
   return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
     parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
-end
-
---- includes/queue/delay.lua
--- How a job comes to wait for a time. Needs:
-
--- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
-local function delay(queue, id, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  local score = last and math.min(tonumber(last) + 1, highest) or lowest
-  redis.call("ZADD", queue.delayed, digits(score), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
 end
 
 --- includes/parents/release.lua
@@ -807,6 +964,15 @@ end
 --- includes/stalled/fail.lua
 -- How a job fails that has stalled too often. Takes the `call` of stalled/call. Needs:
 
+local function note_all(call, id, ...)
+  for at = 1, select("#", ...) do
+    local oddity = select(at, ...)
+    if oddity then
+      note(call, id, oddity)
+    end
+  end
+end
+
 local function fail_stalled_job(call, id, job, reason)
   local queue, stalls = call.queue, digits(job.stalls + 1)
   read_more(job)
@@ -815,14 +981,14 @@ local function fail_stalled_job(call, id, job, reason)
   redis.call("HDEL", job.key, "defa", "unbegun")
   emit(queue, "stalled", id)
   emit(queue, "failed", id, "prev", "active", "failedReason", reason)
-  release_deduplication(queue, job.deduplication_id, id)
-  local fault = tell_parent_of_failure(job, job.key, reason, call.timestamp)
-  if fault then
-    note(call, id, fault)
-  end
-  local keep = retention_of_failed(job.opts)
-  local data = keep.count == 0 and redis.call("HGET", job.key, "data") or ""
+  note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),
+    end_deduplication(queue, job.deduplication_id, id, call.timestamp))
+  -- With the job its data may go at once, and then nobody else could tell whose failure it was.
+  local keep = retention_of_failed(job.opts, call.keep_failed)
+  local data = (keep.count or keep.age) and redis.call("HGET", job.key, "data") or ""
   retain(queue, queue.failed, id, keep, call.timestamp)
+  data = redis.call("EXISTS", job.key) == 0 and data or ""
+  add_to_metrics(queue, "failed")
   call.counts.failed = call.counts.failed + 1
   call.handled[id] = job.attempts_started
   call.failed_jobs[#call.failed_jobs + 1] = { id, reason, stalls, job.worker or "", job.name or "", data }

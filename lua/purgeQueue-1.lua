@@ -140,13 +140,43 @@ local function refusal(queue, types)
   return nil
 end
 
---- includes/queue/remove.lua
--- How a job is removed. Needs no other include.
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
 
--- Removes the hash of a job and what stands beside it. The lock is not among that: a job that
--- is removed when it finishes has none any more. Nor is its id removed from where it stands
--- in the queue.
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
+--- includes/queue/remove.lua
+-- How a job is removed. Needs:
+
+-- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
+-- queue. The lock is not among that: a job that is removed when it finishes has none any more.
+-- Nor is its id removed from where it stands in the queue.
 local function remove_job(queue, id)
+  if is_reserved(id) then
+    return
+  end
   local key = queue.prefix .. id
   redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
     key .. ":unsuccessful")
@@ -157,9 +187,6 @@ end
 
 -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
 local function release_deduplication(queue, deduplication_id, id)
-  if not deduplication_id then
-    return
-  end
   local key = queue.prefix .. "de:" .. deduplication_id
   if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
     redis.call("DEL", key)
@@ -174,7 +201,11 @@ local removed = 0
 
 local function remove(ids)
   for _, id in ipairs(ids or {}) do
-    release_deduplication(queue, attempt("HGET", prefix .. id, "deid"), id)
+    local deduplication_id = attempt("HGET", prefix .. id, "deid")
+    if deduplication_id then
+      release_deduplication(queue, deduplication_id, id)
+      redis.call("DEL", prefix .. "dn:" .. deduplication_id)
+    end
     remove_job(queue, id)
     redis.call("DEL", prefix .. id .. ":lock")
   end

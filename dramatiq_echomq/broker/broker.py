@@ -20,13 +20,14 @@ from ..signals import send_signal
 from ..validation import require_client, require_hash_tag
 from .begin import BeginRecorder
 from .consumer import CONSUMER_ERRORS, Desk, JobConsumer
+from .finish_rules import finish_rules
 from .in_flight import Holdings
 from .jobs import JOB_ID_OPTION, JobMessage, due_of, without_eta
 from .lifecycle import LockingBroker
 from .lock_renewer import ROUNDS_PER_LOCK, LockManager
 from .message_options import require_options
 from .options import FIRST, POLICY_OPTIONS, policies_of, policy_for
-from .queue import JobQueue, Kept
+from .queue import JobQueue
 from .stalled_failures import fail_stalled, stalled_message
 from .worker_id import WorkerId
 
@@ -63,6 +64,10 @@ class EchoMQBroker(LockingBroker):
       keep_failed(int): How many failed jobs to keep in each queue.  Defaults
         to all.
       dead_message_ttl(int): How many ms failed jobs are kept.  Defaults to 7 days.
+      max_event_bytes(int): The longest result or reason that an event carries;
+        a longer one stays in the job alone.  Defaults to 10,000.
+      metrics_max_data_points(int): For how many minutes BullMQ's own metrics
+        are kept, of which dashboards draw charts.  Defaults to 0, for none.
       **redis_parameters: Passed on to :class:`redis.Redis`.
 
     Raises:
@@ -80,6 +85,8 @@ class EchoMQBroker(LockingBroker):
         keep_completed: int | None = None,
         keep_failed: int | None = None,
         dead_message_ttl: int | None = None,
+        max_event_bytes: int | None = None,
+        metrics_max_data_points: int | None = None,
         **redis_parameters: Any,
     ) -> None:
         super().__init__(middleware=middleware)
@@ -89,6 +96,8 @@ class EchoMQBroker(LockingBroker):
             keep_completed=keep_completed,
             keep_failed=keep_failed,
             dead_message_ttl=dead_message_ttl,
+            max_event_bytes=max_event_bytes,
+            metrics_max_data_points=metrics_max_data_points,
         )
         with unknown_ones_named(redis_parameters):
             self.client = client_from(client, url, **redis_parameters) or redis.Redis(**redis_parameters)
@@ -264,13 +273,11 @@ class EchoMQBroker(LockingBroker):
         if name not in self._desks:
             settings = self.settings
             desk = Desk(
-                JobQueue(self._keys_of(name), self.client, self._taking_client, self.worker_id),
+                JobQueue(self._keys_of(name), self.client, self._taking_client, self.worker_id, finish_rules(settings)),
                 holdings=self.holdings,
                 locks=self.locks,
                 is_draining=lambda: self.is_draining,
                 lock_duration=settings.lock_duration,
-                keep_completed=Kept(count=settings.keep_completed),
-                keep_failed=Kept(count=settings.keep_failed, age=settings.dead_message_ttl // 1000),
                 policies=lambda: policies_of(self.actors.values()),
                 stalled_out=self._fail_deferred,
             )

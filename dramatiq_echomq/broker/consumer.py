@@ -15,6 +15,7 @@ from dramatiq.logging import get_logger
 from ..errors import EchoMQError
 from ..protocol.clients import REDIS_ERRORS, socket_timeout_of
 from ..protocol.keys import id_to_text
+from ..protocol.logtext import on_one_line
 from .in_flight import Holdings
 from .jobs import (
     JobMessage,
@@ -26,7 +27,7 @@ from .jobs import (
     stack_trace_of,
 )
 from .lock_renewer import LockManager
-from .queue import GONE, NOT_OWNED, JobQueue, Kept, Pickup, now_in_ms
+from .queue import GONE, NOT_OWNED, JobQueue, Pickup, now_in_ms
 from .schedulers import SchedulerStopped
 
 #: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.
@@ -46,8 +47,6 @@ class Desk:
       locks(LockManager)
       is_draining(Callable): Tells whether the worker is about to end.
       lock_duration(int): How many ms a lock lasts where a job does not say so.
-      keep_completed(Kept)
-      keep_failed(Kept)
       policies(Callable): Gives what actors say about their jobs, by name.
       stalled_out(Callable): Called with a message that an earlier stall has
         failed, when it is to be nacked with the reason.
@@ -61,8 +60,6 @@ class Desk:
         locks: LockManager,
         is_draining: Callable[[], bool],
         lock_duration: int,
-        keep_completed: Kept,
-        keep_failed: Kept,
         policies: Callable[[], Mapping[str, Any]],
         stalled_out: Callable[[JobMessage, Consumer], None],
     ) -> None:
@@ -72,8 +69,6 @@ class Desk:
         self.locks = locks
         self.is_draining = is_draining
         self.lock_duration = lock_duration
-        self.keep_completed = keep_completed
-        self.keep_failed = keep_failed
         self.policies = policies
         self.stalled_out = stalled_out
         self.prefetched: deque[JobMessage] = deque()
@@ -110,13 +105,11 @@ class JobConsumer(Consumer):
             raise ConnectionClosed(error) from None
 
     def ack(self, message: MessageProxy) -> None:
-        self._finish(
-            message, "completed", return_value_of(getattr(message, "result", None)), "", self.desk.keep_completed
-        )
+        self._finish(message, "completed", return_value_of(getattr(message, "result", None)), "")
 
     def nack(self, message: MessageProxy) -> None:
         exception = message._exception
-        self._finish(message, "failed", failed_reason_of(exception), stack_trace_of(exception), self.desk.keep_failed)
+        self._finish(message, "failed", failed_reason_of(exception), stack_trace_of(exception))
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
         """Give messages back that were not begun, and the prefetched ones
@@ -217,7 +210,7 @@ class JobConsumer(Consumer):
                 self.desk.stalled_out(message, self)
         for job, fault in undecodable:
             self.logger.error("Job %r of queue %r is failed: %s", id_to_text(job.job_id), self.desk.queue_name, fault)
-            self._finish_job(job, now_in_ms(), "failed", str(fault), "", self.desk.keep_failed)
+            self._finish_job(job, now_in_ms(), "failed", str(fault), "")
 
     def _receive_unanswered(self) -> None:
         taken_at = time.monotonic()
@@ -245,7 +238,7 @@ class JobConsumer(Consumer):
         if seconds > 0:
             self.desk.queue.wait_for_marker(seconds)
 
-    def _finish(self, message: MessageProxy, target: str, value: str, trace: str, keep: Kept) -> None:
+    def _finish(self, message: MessageProxy, target: str, value: str, trace: str) -> None:
         if not isinstance(message, JobMessage) or message.lock_lost:
             return
         try:
@@ -253,21 +246,27 @@ class JobConsumer(Consumer):
             self.desk.locks.renew_if_overdue(message)
             if message.finished_at is None:
                 message.finished_at = now_in_ms()
-            self._finish_job(message.job, message.finished_at, target, value, trace, keep, message)
+            self._finish_job(message.job, message.finished_at, target, value, trace, message)
         except CONSUMER_ERRORS as error:
             raise ConnectionClosed(error) from None
         self.desk.holdings.forget(message)
 
     def _finish_job(
-        self, job: TakenJob, at: int, target: str, value: str, trace: str, keep: Kept, message: JobMessage | None = None
+        self, job: TakenJob, at: int, target: str, value: str, trace: str, message: JobMessage | None = None
     ) -> None:
-        outcome = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace, keep=keep)
-        if outcome == NOT_OWNED and message is not None and self.desk.locks.renew_if_overdue(message):
+        finished = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace)
+        if finished.outcome == NOT_OWNED and message is not None and self.desk.locks.renew_if_overdue(message):
             # The call was long on its way, and nobody recovered the job meanwhile.
-            outcome = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace, keep=keep)
-        if outcome == NOT_OWNED or (outcome == GONE and keep.count != 0):
-            state = "not this worker's any more" if outcome == NOT_OWNED else "gone with the job"
-            self._warn_of_lost(job.job_id, f"did not become {target}", state)
+            finished = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace)
+        if finished.outcome == NOT_OWNED:
+            self._warn_of_lost(job.job_id, f"did not become {target}", "not this worker's any more")
+        elif finished.outcome == GONE:
+            self._warn(job, f"did not become {target}: it was removed while it ran, or Redis evicted it")
+        for fault in finished.faults:
+            self._warn(job, on_one_line(fault))
+
+    def _warn(self, job: TakenJob, what: str) -> None:
+        self.logger.warning("Job %r of queue %r: %s.", id_to_text(job.job_id), self.desk.queue_name, what)
 
     def _warn_of_lost(self, job_id: bytes, what: str, state: str) -> None:
         self.logger.warning(

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 
@@ -24,16 +24,21 @@ BATCH = 1_000
 #: The shortest wait for a marker in s. Redis before 7 cuts a timeout down to whole ms, and 0 is for ever.
 SHORTEST_WAIT = 0.002
 
-#: What :meth:`JobQueue.finish` returns.
-NOT_OWNED, GONE = 0, -1
+#: What finishing a job comes to, as ``finishJob-1.lua`` says it.
+FINISHED, FAILED_INSTEAD, NOT_OWNED, GONE = 1, 2, 0, -1
 
 
-@dataclasses.dataclass(frozen=True)
-class Kept:
-    """How many finished jobs are kept, and for how many s; None for any."""
+class Finished(NamedTuple):
+    """What :meth:`JobQueue.finish` returns.
 
-    count: int | None = None
-    age: int | None = None
+    Parameters:
+      outcome(int): FINISHED, FAILED_INSTEAD, NOT_OWNED or GONE.
+      faults(list[str]): What went wrong beside it: a parent that could not be
+        told, or why the job could not complete.
+    """
+
+    outcome: int
+    faults: list[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,10 +65,14 @@ class JobQueue:
       taking_client(redis.Redis): A client that never sends a command twice by
         itself: jobs that were taken twice would wait for their locks to end.
       worker(WorkerId): The process whose id each lock token begins with.
+      finish_rules(str): What :func:`.finish_rules` makes of the settings.
     """
 
-    def __init__(self, keys: QueueKeys, client: Any, taking_client: Any, worker: WorkerId) -> None:
+    def __init__(
+        self, keys: QueueKeys, client: Any, taking_client: Any, worker: WorkerId, finish_rules: str = "{}"
+    ) -> None:
         self.keys = keys
+        self.finish_rules = finish_rules
         self.client = client
         self.taking_client = taking_client
         self.worker = worker
@@ -130,7 +139,7 @@ class JobQueue:
         self._unanswered = ""
         return Pickup([TakenJob.from_row(*row) for row in rows], int(next_due), int(left))
 
-    def finish(self, job: TakenJob, *, at: int, target: str, value: str, trace: str, keep: Kept) -> int:
+    def finish(self, job: TakenJob, *, at: int, target: str, value: str, trace: str) -> Finished:
         """Move a job to ``completed`` or ``failed``.
 
         Parameters:
@@ -139,13 +148,10 @@ class JobQueue:
           target(str): ``completed`` or ``failed``.
           value(str): The return value as JSON, or the reason of the failure.
           trace(str): The stack trace as a JSON list, or nothing.
-          keep(Kept): Which jobs to keep where the job does not say so.
-
-        Returns:
-          int: 1, NOT_OWNED or GONE.
         """
-        bounds = ["" if bound is None else bound for bound in (keep.count, keep.age)]
-        return int(self._run("finishJob-1.lua", job.job_id, job.token, at, target, value, trace, *bounds))
+        args = job.job_id, job.token, at, target, value, trace, self.finish_rules
+        outcome, *faults = self._run("finishJob-1.lua", *args)
+        return Finished(outcome, [fault.decode("utf-8", "backslashreplace") for fault in faults])
 
     def give_back(self, messages: Iterable[JobMessage]) -> list[bytes]:
         """Give jobs back, the first of these to be taken first.

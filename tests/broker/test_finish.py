@@ -57,6 +57,7 @@ def test_a_nacked_job_is_failed(client, broker):
         events=[
             event("active", id_of(job), prev="waiting"),
             event("failed", id_of(job), failedReason="Boom: it broke", prev="active"),
+            event("retries-exhausted", id_of(job), attemptsMade="1"),
             DRAINED,
         ],
     )

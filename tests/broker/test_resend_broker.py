@@ -10,7 +10,7 @@ from redis.retry import Retry
 
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.jobs import JobMessage, message_from
-from dramatiq_echomq.broker.queue import GONE, NOT_OWNED, JobQueue, Kept
+from dramatiq_echomq.broker.queue import FINISHED, NOT_OWNED, JobQueue
 from dramatiq_echomq.broker.worker_id import WorkerId
 from dramatiq_echomq.protocol.keys import QueueKeys
 
@@ -22,11 +22,11 @@ from ..support.queue_data import put, state
 pytestmark = pytest.mark.usefixtures("clock")
 
 JOB = {"name": "work", "data": "[]"}
-NO_BOUND = Kept()
+KEEPS_NONE = '{"keepCompleted": {"count": 0}, "keepFailed": {"count": 0}}'
 
 
-def a_queue(client) -> JobQueue:
-    return JobQueue(QueueKeys("q"), client, client, WorkerId())
+def a_queue(client, finish_rules: str = "{}") -> JobQueue:
+    return JobQueue(QueueKeys("q"), client, client, WorkerId(), finish_rules)
 
 
 def held(plain_client, *job_ids: str):
@@ -56,26 +56,35 @@ def adds_one_that_was_taken_in_between(queue, plain_client):
     return queue.add("new", name="work", data=b"{}", opts={})
 
 
-def completes(queue, plain_client, keep=NO_BOUND):
+def completes(queue, plain_client):
     job, _ = held(plain_client, "a", "b")
-    return queue.finish(job, at=5_000, target="completed", value="1", trace="", keep=keep) == 1
+    return queue.finish(job, at=5_000, target="completed", value="1", trace="")
 
 
 def completes_and_removes(queue, plain_client):
-    job, _ = held(plain_client, "a", "b")
-    return queue.finish(job, at=5_000, target="completed", value="1", trace="", keep=Kept(count=0)) in (1, GONE)
+    queue.finish_rules = KEEPS_NONE
+    finished = completes(queue, plain_client)
+    assert finished.outcome == FINISHED
+    return finished
+
+
+def fails_and_removes(queue, plain_client):
+    queue.finish_rules = KEEPS_NONE
+    finished = fails(queue, plain_client)
+    assert finished.outcome == FINISHED
+    return finished
 
 
 def fails(queue, plain_client):
     job, _ = held(plain_client, "a", "b")
-    return queue.finish(job, at=5_000, target="failed", value="broke", trace="[]", keep=NO_BOUND) == 1
+    return queue.finish(job, at=5_000, target="failed", value="broke", trace="[]")
 
 
 def completes_a_child(queue, plain_client):
     put(plain_client, waiting_children={"p": 1}, jobs={"p": JOB}, **{"p:dependencies": {"emq:q:a", "emq:q:x"}})
     put(plain_client, wait=["a"], jobs={"a": {**JOB, "parentKey": "emq:q:p"}})
     pickup = a_queue(plain_client).take(1, worker="w", lock_duration=30_000, suspects=1, policies={}, idle_threads=0)
-    return queue.finish(pickup.jobs[0], at=5_000, target="completed", value="1", trace="", keep=NO_BOUND) == 1
+    return queue.finish(pickup.jobs[0], at=5_000, target="completed", value="1", trace="")
 
 
 def gives_back(queue, plain_client):
@@ -114,6 +123,7 @@ CALLS = [
     completes_and_removes,
     completes_a_child,
     fails,
+    fails_and_removes,
     gives_back,
     retries,
     purges,
@@ -135,10 +145,10 @@ def test_a_call_that_is_sent_twice_leaves_what_one_does(client, call):
 def test_a_job_that_another_worker_finished_is_no_repetition(client):
     [job] = held(client, "a")
     queue = a_queue(client)
-    queue.finish(job, at=5_000, target="completed", value="1", trace="", keep=NO_BOUND)
+    queue.finish(job, at=5_000, target="completed", value="1", trace="")
 
-    assert queue.finish(job, at=5_001, target="completed", value="2", trace="", keep=NO_BOUND) == NOT_OWNED
-    assert queue.finish(job, at=5_000, target="failed", value="2", trace="", keep=NO_BOUND) == NOT_OWNED
+    assert queue.finish(job, at=5_001, target="completed", value="2", trace="").outcome == NOT_OWNED
+    assert queue.finish(job, at=5_000, target="failed", value="2", trace="").outcome == NOT_OWNED
 
     assert state(client)["a"]["returnvalue"] == "1"
 

@@ -16,6 +16,8 @@ With these three it does one whole check, at once and unthrottled. The rest is o
       7 number of this call in its sweep, from 0
       8 and 9 where the last call stopped: its offset and its anchor
       10 "report": write nothing and say what a check would do
+      11 how many ms failed jobs are kept whose opts do not say so; after the last call, at most
+         1,000 that are older are removed. Empty for all
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made

@@ -21,7 +21,11 @@ local removed = 0
 
 local function remove(ids)
   for _, id in ipairs(ids or {}) do
-    release_deduplication(queue, attempt("HGET", prefix .. id, "deid"), id)
+    local deduplication_id = attempt("HGET", prefix .. id, "deid")
+    if deduplication_id then
+      release_deduplication(queue, deduplication_id, id)
+      redis.call("DEL", prefix .. "dn:" .. deduplication_id)
+    end
     remove_job(queue, id)
     redis.call("DEL", prefix .. id .. ":lock")
   end

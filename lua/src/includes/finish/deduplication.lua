@@ -3,9 +3,6 @@
 
 -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
 local function release_deduplication(queue, deduplication_id, id)
-  if not deduplication_id then
-    return
-  end
   local key = queue.prefix .. "de:" .. deduplication_id
   if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
     redis.call("DEL", key)

@@ -1,74 +1,98 @@
 -- How ONE job finishes that its worker holds: a script may do so with several. The queue's
 -- meta must have been read. Needs:
 --- include values
---- include queue/events
 --- include queue/wake
+--- include finish/event
 --- include finish/retention
---- include finish/deduplication
+--- include finish/next_job
+--- include finish/stacktrace
+--- include finish/metrics
+--- include finish/outcome
+--- include parents/children
 --- include parents/completion
 --- include parents/failure
 
 -- The keys, with their types, that finishing a job writes; those of a parent are checked apart.
-local function types_to_finish(queue, id, target)
+local function types_to_finish(queue, id)
   return {
-    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue[target], "zset", queue.marker, "zset",
-    queue.events, "stream", queue.prefix .. id, "hash",
+    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue.completed, "zset", queue.failed, "zset",
+    queue.marker, "zset", queue.events, "stream", queue.prefix .. id, "hash",
   }
 end
 
--- The job's own rule, else the worker's. Its `count` or `age` alone leaves no other bound.
-local function keep_for(opts, target, keep)
-  local own = target == "failed" and retention_of_failed(opts) or retention_of_completed(opts)
-  return (own.count or own.age) and own or keep
+-- What a worker says about the jobs that it finishes, a JSON object, as a table.
+local function rules_from(text)
+  local rules = object(text)
+  return {
+    completed = retention(rules.keepCompleted), failed = retention(rules.keepFailed),
+    event_bytes = number(rules.maxEventBytes) or math.huge, metrics_points = number(rules.metricsPoints) or 0,
+  }
 end
 
--- What finishing a job comes to when its worker does not hold it: -1 when the job is gone, 1
--- when the call was sent twice and the job has finished at the same timestamp, else 0.
-local function outcome_without_lock(queue, id, held, target, timestamp)
-  local key = queue.prefix .. id
-  if redis.call("EXISTS", key) == 0 then
-    return -1
+-- Writes how a job failed, and tells the others. Returns what could not be told.
+local function fail_job(queue, id, job, reason, how)
+  local key, trace = queue.prefix .. id, {}
+  if how.stacktrace ~= "" then
+    trace = { "stacktrace", stacktrace_of(job.opts, job.stacktrace, how.stacktrace) }
   end
-  local finished = not held and redis.call("ZSCORE", queue[target], id)
-  return finished and redis.call("HGET", key, "finishedOn") == timestamp and 1 or 0
+  redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
+  if job.unbegun or job.deferred_failure then
+    redis.call("HDEL", key, "unbegun", "defa")
+  end
+  emit_failed(queue, id, reason, how.rules.event_bytes, job.attempts)
+  return tell_parent_of_failure(job, key, reason, how.timestamp)
+end
+
+local function complete_job(queue, id, job, how)
+  local key, value = queue.prefix .. id, how.value
+  redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "returnvalue", value)
+  if job.unbegun or job.failed_reason then
+    redis.call("HDEL", key, "unbegun", "failedReason")
+  end
+  emit_completed(queue, id, value, how.rules.event_bytes)
+  return tell_parent_of_completion(job, key, value, how.timestamp)
 end
 
 -- Finishes the job with an id. `how` is a table of
 --   token       of the lock                   timestamp   in ms, as text
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
---   stacktrace  a JSON list, or ""            keep        what the worker keeps: count, age
--- Returns 1, 0 or -1 as finishJob does, and true when something was written.
+--   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
+-- Returns the outcome as finishJob does, a list of what went wrong, and true when something was
+-- written.
 local function finish_job(queue, id, how)
-  local key, target, value, timestamp = queue.prefix .. id, how.target, how.value, how.timestamp
-  local failing = target == "failed"
+  local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
   local held = attempt("GET", key .. ":lock")
   if held ~= how.token then
-    return outcome_without_lock(queue, id, held, target, timestamp), false
+    local outcome, has_written = outcome_without_lock(queue, id, held, target, timestamp)
+    return outcome, {}, has_written
   end
-  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "unbegun",
-    failing and "defa" or "failedReason")
-  local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]) }
+  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",
+    "defa", "failedReason")
+  if not fields[6] and redis.call("EXISTS", key) == 0 then
+    drop_from_active(queue, id)
+    return GONE, {}, true
+  end
+  local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
+    attempts = counter(fields[5]) + 1, stacktrace = fields[7], unbegun = fields[8], deferred_failure = fields[9],
+    failed_reason = fields[10] }
+  local forbidden = target == "completed" and children_forbid(key, id)
   redis.call("DEL", key .. ":lock")
   redis.call("SREM", queue.stalled, id)
   redis.call("LREM", queue.active, -1, id)
-  redis.call("HSET", key, "atm", digits(counter(fields[5]) + 1), "finishedOn", timestamp,
-    failing and "failedReason" or "returnvalue", value)
-  if fields[6] or fields[7] then
-    redis.call("HDEL", key, "unbegun", failing and "defa" or "failedReason")
-  end
-  if failing then
-    if how.stacktrace ~= "" then
-      redis.call("HSET", key, "stacktrace", how.stacktrace)
-    end
-    emit_last(queue, "failed", id, "failedReason", value, "prev", "active")
-    tell_parent_of_failure(job, key, value, timestamp)
+  local untold, keep
+  if target == "failed" or forbidden then
+    target, keep = "failed", retention_of_failed(job.opts, how.rules.failed)
+    untold = fail_job(queue, id, job, forbidden or how.value, how)
   else
-    emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
-    tell_parent_of_completion(job, key, value, timestamp)
+    keep = retention_of_completed(job.opts, how.rules.completed)
+    untold = complete_job(queue, id, job, how)
   end
-  release_deduplication(queue, fields[4], id)
-  retain(queue, queue[target], id, keep_for(job.opts, target, how.keep), timestamp)
-  return 1, true
+  local faults = { forbidden or nil }
+  faults[#faults + 1] = untold
+  faults[#faults + 1] = end_deduplication(queue, fields[4], id, timestamp)
+  retain(queue, queue[target], id, keep, timestamp)
+  count_finished(queue, target, how.rules.metrics_points, timestamp)
+  return forbidden and FAILED_INSTEAD or FINISHED, faults, true
 end
 
 -- Tells the others, once after the jobs of a call: that the queue is empty, or that its global

@@ -10,19 +10,22 @@ local PRUNED_AT_ONCE = 1000
 local function retention(value)
   if value == true then
     return { count = 0 }
-  elseif type(value) == "table" then
-    return { count = number(value.count), age = number(value.age) }
   end
-  return { count = number(value) }
+  local rule = type(value) == "table" and value or { count = value }
+  local count = number(rule.count)
+  return { count = count and math.floor(count), age = number(rule.age) }
 end
 
--- What the opts of a job say about it, under the names that the runtimes write.
-local function retention_of_completed(opts)
-  return retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+-- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
+-- The job's own `count` or `age` alone leaves no other bound.
+local function retention_of_completed(opts, keep)
+  local own = retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+  return (own.count or own.age) and own or keep
 end
 
-local function retention_of_failed(opts)
-  return retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
+local function retention_of_failed(opts, keep)
+  local own = retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
+  return (own.count or own.age) and own or keep
 end
 
 -- Removes what a finished set holds beyond `keep`.
@@ -37,7 +40,7 @@ local function prune(queue, finished, keep, timestamp)
     redis.call("ZREM", finished, id)
   end
   if keep.count and keep.count >= 0 then
-    local excess = math.min(redis.call("ZCARD", finished) - math.floor(keep.count), PRUNED_AT_ONCE)
+    local excess = math.min(redis.call("ZCARD", finished) - keep.count, PRUNED_AT_ONCE)
     local popped = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}
     for at = 1, #popped, 2 do
       remove_job(queue, popped[at])

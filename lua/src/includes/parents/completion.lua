@@ -4,10 +4,15 @@
 
 -- Gives the parent the return value, and makes it available when this was the last of its
 -- children. A parent that is out of reach cannot be told: the job is completed all the same.
+-- Returns what is wrong with the parent, if anything is.
 local function tell_parent_of_completion(job, child_key, value, timestamp)
   local parent = parent_of(job)
-  if not parent or unfit_parent(parent) then
-    return
+  if not parent then
+    return nil
+  end
+  local fault = unfit_parent(parent)
+  if fault then
+    return "its parent was not told: " .. fault
   end
   local dependencies = parent.key .. ":dependencies"
   if redis.call("SREM", dependencies, child_key) == 1 then
@@ -16,4 +21,5 @@ local function tell_parent_of_completion(job, child_key, value, timestamp)
       release_parent(parent, parent.queue["waiting-children"], timestamp)
     end
   end
+  return nil
 end

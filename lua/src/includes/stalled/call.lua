@@ -20,6 +20,7 @@ local function read_call()
     max_stalled_count = number(ARGV[2]), timestamp = ARGV[3], interval = number(ARGV[4]), sweep = sweep,
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
     offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", is_report = is_report,
+    keep_failed = { age = number(ARGV[11]) and number(ARGV[11]) / 1000 },
 
     throttle = throttle,
     record = record, -- the reply, in case this call is sent twice

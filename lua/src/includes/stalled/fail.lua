@@ -2,10 +2,20 @@
 --- include values
 --- include queue/events
 --- include finish/retention
---- include finish/deduplication
+--- include finish/next_job
+--- include finish/metrics
 --- include parents/failure
 --- include stalled/call
 --- include stalled/job
+
+local function note_all(call, id, ...)
+  for at = 1, select("#", ...) do
+    local oddity = select(at, ...)
+    if oddity then
+      note(call, id, oddity)
+    end
+  end
+end
 
 local function fail_stalled_job(call, id, job, reason)
   local queue, stalls = call.queue, digits(job.stalls + 1)
@@ -15,14 +25,14 @@ local function fail_stalled_job(call, id, job, reason)
   redis.call("HDEL", job.key, "defa", "unbegun")
   emit(queue, "stalled", id)
   emit(queue, "failed", id, "prev", "active", "failedReason", reason)
-  release_deduplication(queue, job.deduplication_id, id)
-  local fault = tell_parent_of_failure(job, job.key, reason, call.timestamp)
-  if fault then
-    note(call, id, fault)
-  end
-  local keep = retention_of_failed(job.opts)
-  local data = keep.count == 0 and redis.call("HGET", job.key, "data") or ""
+  note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),
+    end_deduplication(queue, job.deduplication_id, id, call.timestamp))
+  -- With the job its data may go at once, and then nobody else could tell whose failure it was.
+  local keep = retention_of_failed(job.opts, call.keep_failed)
+  local data = (keep.count or keep.age) and redis.call("HGET", job.key, "data") or ""
   retain(queue, queue.failed, id, keep, call.timestamp)
+  data = redis.call("EXISTS", job.key) == 0 and data or ""
+  add_to_metrics(queue, "failed")
   call.counts.failed = call.counts.failed + 1
   call.handled[id] = job.attempts_started
   call.failed_jobs[#call.failed_jobs + 1] = { id, reason, stalls, job.worker or "", job.name or "", data }

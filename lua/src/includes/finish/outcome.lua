@@ -1,0 +1,40 @@
+-- What finishing a job comes to when its worker cannot finish it. Needs:
+--- include values
+
+local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
+local NEWEST_EVENTS = 1000 -- among which the end of a job is searched that has been removed since
+
+-- Whether the newest events say that a job has ended so.
+local function has_ended(queue, id, target)
+  for _, entry in ipairs(attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}) do
+    local fields = entry[2]
+    if fields[2] == target and fields[4] == id then
+      return true
+    end
+  end
+  return false
+end
+
+-- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+-- not written again. Returns whether it was there.
+local function drop_from_active(queue, id)
+  redis.call("DEL", queue.prefix .. id .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  return redis.call("LREM", queue.active, -1, id) > 0
+end
+
+-- The outcome for a job whose lock holds `held`, which is not its worker's token; true when
+-- something was written. A call that was sent twice finds the job finished at the same
+-- timestamp, or finished and removed.
+local function outcome_without_lock(queue, id, held, target, timestamp)
+  local key = queue.prefix .. id
+  if redis.call("EXISTS", key) == 1 then
+    local finished = not held and redis.call("ZSCORE", queue[target], id)
+    return finished and redis.call("HGET", key, "finishedOn") == timestamp and FINISHED or NOT_OWNED, false
+  elseif held then
+    return NOT_OWNED, false
+  elseif drop_from_active(queue, id) then
+    return GONE, true
+  end
+  return has_ended(queue, id, target) and FINISHED or GONE, false
+end
