@@ -11,7 +11,7 @@ from dramatiq.common import current_millis, q_name
 from dramatiq.errors import ConnectionClosed, QueueJoinTimeout
 
 from ..errors import JobStalled
-from ..protocol.clients import client_from, client_with
+from ..protocol.clients import client_from, client_of_parameters, client_with, own_client
 from ..protocol.keys import QueueKeys, id_to_text
 from ..protocol.parameters import unknown_ones_named
 from ..protocol.records import FailedJob, QueueCounts
@@ -100,7 +100,7 @@ class EchoMQBroker(LockingBroker):
             metrics_max_data_points=metrics_max_data_points,
         )
         with unknown_ones_named(redis_parameters):
-            self.client = client_from(client, url, **redis_parameters) or redis.Redis(**redis_parameters)
+            self.client = client_from(client, url, **redis_parameters) or client_of_parameters()
         require_client(self.client)
         require_hash_tag(self.client, self.settings.prefix)
         self.namespace = self.settings.prefix
@@ -109,13 +109,14 @@ class EchoMQBroker(LockingBroker):
         self.worker_id = WorkerId()
         self.holdings = Holdings(self.settings.lock_duration)
         self.locks = LockManager(
-            client_with(self.client, socket_timeout=self._renewal_timeout(), retries=1),
+            client_with(self.client, socket_timeout=self._renewal_timeout(), resend_after=(redis.ConnectionError,)),
             self.holdings,
             keys_of=self._keys_of,
             lock_duration=self.settings.lock_duration,
             report=lambda smallest_ttl: send_signal(self, "after_locks_renewed", smallest_ttl=smallest_ttl),
         )
-        self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, retries=0)
+        self._commands_client = own_client(self.client, type(self).__name__)
+        self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, resending=0)
         self.begins = BeginRecorder(self.client, self._keys_of)
         self._desks: dict[str, Desk] = {}
 
@@ -206,7 +207,7 @@ class EchoMQBroker(LockingBroker):
     def close(self) -> None:
         """Close the connections that the broker opened besides its client's."""
         self.begins.close()
-        for client in (self._taking_client, self.locks.client):
+        for client in (self._commands_client, self._taking_client, self.locks.client):
             if hasattr(client, "connection_pool"):  # that of a cluster has no connections of its own
                 client.connection_pool.disconnect()
 
@@ -273,7 +274,13 @@ class EchoMQBroker(LockingBroker):
         if name not in self._desks:
             settings = self.settings
             desk = Desk(
-                JobQueue(self._keys_of(name), self.client, self._taking_client, self.worker_id, finish_rules(settings)),
+                JobQueue(
+                    self._keys_of(name),
+                    self._commands_client,
+                    self._taking_client,
+                    self.worker_id,
+                    finish_rules(settings),
+                ),
                 holdings=self.holdings,
                 locks=self.locks,
                 is_draining=lambda: self.is_draining,

@@ -8,7 +8,7 @@ from dramatiq import Broker, Middleware, Worker
 from dramatiq.logging import get_logger
 
 from ..errors import SettingError
-from ..protocol.clients import client_from
+from ..protocol.clients import client_from, own_client
 from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_no_others
 from .recoverer import Recoverer
@@ -110,7 +110,8 @@ class StalledCheckerMiddleware(Middleware):
             return None
         try:
             settings = self._settings_for(broker)
-            return Recoverer(broker, worker, client=client, settings=settings, queues=self.queues)
+            own = own_client(client, type(self).__name__)
+            return Recoverer(broker, worker, client=own, settings=settings, queues=self.queues)
         except SettingError as error:
             self.logger.error("Stalled jobs are not recovered: %s.", error)
             return None

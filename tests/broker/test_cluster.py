@@ -104,7 +104,7 @@ def test_a_client_that_takes_jobs_sends_no_call_twice_by_itself(client, monkeypa
         calls.append(args)
         raise redis.TimeoutError
 
-    own_client = client_with(client, retries=0)
+    own_client = client_with(client, resending=0)
     monkeypatch.setattr(own_client, "_execute_command", time_out)
     with pytest.raises(redis.TimeoutError):
         own_client.get("{emq}")

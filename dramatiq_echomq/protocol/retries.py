@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import redis
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
+
+T = TypeVar("T")
+
+#: The errors of a connection, after which another one may do.
+CONNECTION_ERRORS = (redis.ConnectionError, redis.TimeoutError)
+
+#: For how many seconds a command is sent again. A last try may begin within this time: a server that accepts
+#: connections and never answers is given up after two timeouts of 5 s.
+RESENDING = 6.0
+
+
+class BoundedRetry(Retry):
+    """Tries again for so many seconds, however many tries that are: a refused
+    connection takes no time, a server that does not answer takes a timeout.
+
+    Parameters:
+      seconds(float)
+      errors(tuple): The errors after which to try again.
+    """
+
+    def __init__(self, seconds: float, errors: tuple[type[Exception], ...]) -> None:
+        super().__init__(ExponentialBackoff(cap=0.5, base=0.01), 1_000, errors)
+        self.seconds = seconds
+
+    def call_with_retry(self, do: Callable[[], T], fail: Callable[..., Any], *args: Any, **kwargs: Any) -> T:
+        started = time.monotonic()
+
+        def fail_for_good(error: Exception, *more: Any) -> None:
+            fail(error, *more)
+            if not self.seconds or time.monotonic() - started > self.seconds:
+                raise error
+
+        return super().call_with_retry(do, fail_for_good, *args, **kwargs)
+
+
+def resending_parameters(seconds: float, errors: tuple[type[Exception], ...]) -> dict[str, Any]:
+    """The parameters of connections that send commands again.  Before redis-py
+    6, `retry_on_error` decides whether a command is, and `retry` how often.
+    """
+    return {"retry": BoundedRetry(seconds, errors), "retry_on_error": list(errors) if seconds else []}
