@@ -1,4 +1,4 @@
-"""A proxy before a server that loses replies."""
+"""A proxy before a server that loses replies or says nothing, and a server that never says anything."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ class LossyProxy:
 
     Parameters:
       port(int): The server's port on the loopback interface.
+
+    Attributes:
+      silent(Event): While it is set, nothing gets through in either direction, and no connection breaks.
     """
 
     def __init__(self, port: int) -> None:
         self.server_port = port
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self.listener.getsockname()[1])
+        self.silent = threading.Event()
         self.to_lose: list[bytes] = []
         self.lost: list[bytes] = []
         threading.Thread(target=self._accept, daemon=True).start()
@@ -51,6 +55,8 @@ class LossyProxy:
     def _pass_requests(self, client: socket.socket, server: socket.socket, losing: threading.Event) -> None:
         with contextlib.suppress(OSError):
             while request := client.recv(65536):
+                if self.silent.is_set():
+                    continue
                 if self.to_lose and self.to_lose[0] in request:
                     self.lost.append(self.to_lose.pop(0))
                     losing.set()
@@ -60,6 +66,8 @@ class LossyProxy:
     def _pass_replies(self, client: socket.socket, server: socket.socket, losing: threading.Event) -> None:
         with client, server, contextlib.suppress(OSError):
             while reply := server.recv(65536):
+                if self.silent.is_set():
+                    continue
                 if losing.is_set():
                     client.shutdown(socket.SHUT_RDWR)
                     return
@@ -97,3 +105,18 @@ class SendsTwice:
 
     def unlink(self, *names):
         return self.client.unlink(*names)
+
+
+class SilentServer:
+    """Accepts connections and never answers."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)  # the kernel accepts
+        self.port = int(self.listener.getsockname()[1])
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+
+    def __enter__(self) -> SilentServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.listener.close()
