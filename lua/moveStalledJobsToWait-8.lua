@@ -19,6 +19,7 @@ With these three it does one whole check, at once and unthrottled. The rest is o
       10 "report": write nothing and say what a check would do
       11 how many ms failed jobs are kept whose opts do not say so; after the last call, at most
          1,000 that are older are removed. Empty for all
+      12 how many ids are still to be looked at, as the last reply said
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
@@ -26,13 +27,16 @@ Returns a list:
       7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
+      12 how many ids are still to be looked at, once the sweep has moved some; else empty
       11 in a report, for each id: id, name, worker, TTL of the lock in ms (-2 without), marked,
          stalls, attempts, verdict, and the verdict once it is marked
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
 that is stalled. A call of a command costs more than what it does, so most are made once for
 many ids. Stalled ids become tombstones that one LREM takes away, since an LREM for each of
-them would make the check quadratic.
+them would make the check quadratic. With a limit (ARGV 6) a call ends after about 5 ms. In a
+long list whose old end is healthy, ids that were looked at move to the new end, where they
+do not stand between that end and the stalled ones.
 
 The marks of earlier checks are set aside while a sweep runs: that tells them from its own
 marks, and those left over at the end name ids that are no longer in `active`.
@@ -236,6 +240,7 @@ local function read_call()
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
     offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", is_report = is_report,
     keep_failed = { age = number(ARGV[11]) and number(ARGV[11]) / 1000 },
+    remaining = number(ARGV[12]), -- once ids were rotated: how many are still to be looked at
 
     throttle = throttle,
     record = record, -- the reply, in case this call is sent twice
@@ -283,11 +288,76 @@ local function throttled(call)
   return math.max(left, 1)
 end
 
---- includes/stalled/cursor.lua
--- The way through `active`, from its old end, over as many calls as it takes. Needs no other
--- include but takes the `call` of stalled/call.
+--- includes/stalled/lookup.lua
+-- What is asked about many ids with one command, since a call of a command costs more than
+-- what it does. Needs no other include but takes the `call` of stalled/call.
 
-local CHUNK = 1000 -- ids looked at together; Lua unpacks no more than 8,000
+-- The reply of a command about some members of a key; empty when the key is not there.
+local function membership(command, key, ids)
+  if #ids == 0 or redis.call("EXISTS", key) == 0 then
+    return {}
+  end
+  return redis.call(command, key, unpack(ids))
+end
+
+-- The places of the ids without a lock, oldest first.
+local function lockless_places(call, ids)
+  local prefix, keys, places = call.prefix, {}, {}
+  for place, id in ipairs(ids) do
+    keys[place] = prefix .. id .. ":lock"
+  end
+  local number_locked = redis.call("EXISTS", unpack(keys))
+  if number_locked == #ids then
+    return places
+  end
+  local locks, seen = {}, 0
+  if number_locked > 0 then
+    locks = redis.call("MGET", unpack(keys))
+    for place = 1, #ids do
+      seen = seen + (locks[place] and 1 or 0)
+    end
+  end
+  for place = #ids, 1, -1 do
+    -- MGET does not see a lock that is no string.
+    if not locks[place] and (seen == number_locked or redis.call("EXISTS", keys[place]) == 0) then
+      places[#places + 1] = place
+    end
+  end
+  return places
+end
+
+-- Whether there is something under the key of every job, which is enough to mark them all.
+local function all_exist(call, ids)
+  local keys = {}
+  for at, id in ipairs(ids) do
+    keys[at] = call.prefix .. id
+    if call.reserved[keys[at]] then
+      return false
+    end
+  end
+  return #keys > 0 and redis.call("EXISTS", unpack(keys)) == #keys
+end
+
+--- includes/stalled/cursor.lua
+-- The way through `active`, from its old end, over as many calls as it takes. Takes the `call`
+-- of stalled/call. Needs:
+
+local CHUNK = 250 -- ids looked at together; they take at most about 2 ms, even if all are stalled
+local BUDGET = 3 -- ms after which a call takes no further chunk, so that it blocks Redis for about 5
+local DEEP = 4000 -- ids from the old end, beyond which a list is slow to change
+local ROTATED_AT_ONCE = 1000 -- ids moved together; Lua unpacks no more than 8,000
+
+-- A clock in ms. Inside a script TIME stands still from Redis 7.2 on, and before that there is no os.clock.
+local function make_clock()
+  local there, cpu_time = pcall(function() return os.clock end)
+  if there and cpu_time then
+    return function() return cpu_time() * 1000 end
+  end
+  return function()
+    local now = redis.call("TIME")
+    return now[1] * 1000 + now[2] / 1000
+  end
+end
 
 -- Finds where the last call stopped, although jobs that it looked at may have gone since.
 local function resume(call)
@@ -298,21 +368,44 @@ local function resume(call)
   end
 end
 
+-- Moves ids that were looked at from the old end of `active` to its new end, so that what comes
+-- next is near an end. What a call takes out from deep within the list costs as much as the
+-- list is long, for each call.
+local function rotate(call)
+  local active = call.queue.active
+  call.remaining = call.remaining or redis.call("LLEN", active) - call.offset
+  local ids = redis.call("LRANGE", active, -math.min(call.offset, ROTATED_AT_ONCE), -1)
+  local oldest_first = {}
+  for at = #ids, 1, -1 do
+    oldest_first[#oldest_first + 1] = ids[at]
+  end
+  redis.call("LPUSH", active, unpack(oldest_first))
+  redis.call("LTRIM", active, 0, -#ids - 1)
+  call.offset = call.offset - #ids
+  call.has_rotated = true
+end
+
 -- Calls `look_at(call, ids)`, which returns how many left `active`, for the ids of this call.
 -- Returns true when there are none beyond them.
 local function walk(call, look_at)
-  local left = call.limit
-  while left > 0 do
-    local size = math.min(left, CHUNK)
+  local left, clock = call.limit, make_clock()
+  local ends_at = clock() + BUDGET
+  repeat
+    local size = math.min(left, CHUNK, call.remaining or CHUNK)
     local ids = redis.call("LRANGE", call.queue.active, -(call.offset + size), -(call.offset + 1))
-    if #ids > 0 then
-      call.offset = call.offset + #ids - look_at(call, ids)
+    if call.offset > DEEP and not call.is_report and #ids > 0 and #lockless_places(call, ids) > 0 then
+      rotate(call)
+    else
+      if #ids > 0 then
+        call.offset = call.offset + #ids - look_at(call, ids)
+        call.remaining = call.remaining and call.remaining - #ids
+      end
+      if #ids < size or call.remaining == 0 then
+        return true
+      end
+      left = left - size
     end
-    if #ids < size then
-      return true
-    end
-    left = left - size
-  end
+  until left <= 0 or call.limit < math.huge and clock() > ends_at
   return false
 end
 
@@ -349,7 +442,7 @@ local function reply(call, waits, ended)
   local next_anchor = next_offset > 0 and redis.call("LINDEX", call.queue.active, -call.offset) or ""
   return {
     counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
-    call.oddities, next_offset, next_anchor, call.verdicts,
+    call.oddities, next_offset, next_anchor, call.verdicts, call.remaining or "",
   }
 end
 
@@ -368,7 +461,8 @@ end
 -- A call that changed nothing may as well be made again.
 local function record_reply(call, answer)
   local counts = call.counts
-  if call.sweep ~= "" and counts.recovered + counts.failed + counts.marked + counts.dropped > 0 then
+  local has_changed = counts.recovered + counts.failed + counts.marked + counts.dropped > 0 or call.has_rotated
+  if call.sweep ~= "" and has_changed then
     redis.call("SET", call.record, cmsgpack.pack({ call.step, answer }), "PX", STATE_TTL)
   end
 end
@@ -458,56 +552,6 @@ local function has_live_scheduler(call, job)
   end
   return redis.call("EXISTS", call.prefix .. "repeat:" .. scheduler) == 1
     or redis.call("ZSCORE", call.queue["repeat"], scheduler) and true
-end
-
---- includes/stalled/lookup.lua
--- What is asked about many ids with one command, since a call of a command costs more than
--- what it does. Needs no other include but takes the `call` of stalled/call.
-
--- The reply of a command about some members of a key; empty when the key is not there.
-local function membership(command, key, ids)
-  if #ids == 0 or redis.call("EXISTS", key) == 0 then
-    return {}
-  end
-  return redis.call(command, key, unpack(ids))
-end
-
--- The places of the ids without a lock, oldest first.
-local function lockless_places(call, ids)
-  local prefix, keys, places = call.prefix, {}, {}
-  for place, id in ipairs(ids) do
-    keys[place] = prefix .. id .. ":lock"
-  end
-  local number_locked = redis.call("EXISTS", unpack(keys))
-  if number_locked == #ids then
-    return places
-  end
-  local locks, seen = {}, 0
-  if number_locked > 0 then
-    locks = redis.call("MGET", unpack(keys))
-    for place = 1, #ids do
-      seen = seen + (locks[place] and 1 or 0)
-    end
-  end
-  for place = #ids, 1, -1 do
-    -- MGET does not see a lock that is no string.
-    if not locks[place] and (seen == number_locked or redis.call("EXISTS", keys[place]) == 0) then
-      places[#places + 1] = place
-    end
-  end
-  return places
-end
-
--- Whether there is something under the key of every job, which is enough to mark them all.
-local function all_exist(call, ids)
-  local keys = {}
-  for at, id in ipairs(ids) do
-    keys[at] = call.prefix .. id
-    if call.reserved[keys[at]] then
-      return false
-    end
-  end
-  return #keys > 0 and redis.call("EXISTS", unpack(keys)) == #keys
 end
 
 --- includes/stalled/verdict.lua

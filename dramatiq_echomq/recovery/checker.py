@@ -112,7 +112,7 @@ class StalledChecker:
         keys, jobs = QueueKeys(queue_name, self.prefix), []
         offset, anchor = 0, b""
         while offset >= 0:
-            reply = self._call(keys, "", "", 0, offset, anchor, "report")
+            reply = self._call(keys, "", "", 0, offset, anchor, "report", "")
             offset, anchor = reply[8], reply[9]
             jobs += [_active_job(row) for row in reply[10]]
         return jobs
@@ -121,15 +121,15 @@ class StalledChecker:
         # With the process: a checker that is made before a fork is one sweeper in each of them.
         sweep_id = f"{self._sweeper_id}.{os.getpid()}/{next(self._sweeps)}"
         replies: list[Any] = []
-        offset, anchor = 0, b""
+        offset, anchor, remaining = 0, b"", ""
         while offset >= 0:
-            call = keys, interval, sweep_id, len(replies), offset, anchor, ""
+            call = keys, interval, sweep_id, len(replies), offset, anchor, "", remaining
             try:
                 reply = self._call(*call)
             except (redis.ConnectionError, redis.TimeoutError):
                 reply = self._call(*call)  # its reply may have been lost on the way: the script counts it once
             replies.append(reply)
-            offset, anchor = reply[8], reply[9]
+            offset, anchor, remaining = reply[8], reply[9], reply[11]
         check = _joined(keys.queue_name, replies)
         if check.recovered or check.failed or check.marked or check.dropped:
             with contextlib.suppress(*REDIS_ERRORS):  # it ends by itself, and what was done is to be told
@@ -137,7 +137,15 @@ class StalledChecker:
         return check
 
     def _call(
-        self, keys: QueueKeys, interval: int | str, sweep_id: str, step: int, offset: int, anchor: bytes, mode: str
+        self,
+        keys: QueueKeys,
+        interval: int | str,
+        sweep_id: str,
+        step: int,
+        offset: int,
+        anchor: bytes,
+        mode: str,
+        remaining: Any,
     ) -> Any:
         move_stalled_jobs_to_wait = load("moveStalledJobsToWait-8.lua")
         return move_stalled_jobs_to_wait(
@@ -163,6 +171,8 @@ class StalledChecker:
                 offset,
                 anchor,
                 mode,
+                "",
+                remaining,
             ],
         )
 

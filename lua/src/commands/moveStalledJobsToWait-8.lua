@@ -18,6 +18,7 @@ With these three it does one whole check, at once and unthrottled. The rest is o
       10 "report": write nothing and say what a check would do
       11 how many ms failed jobs are kept whose opts do not say so; after the last call, at most
          1,000 that are older are removed. Empty for all
+      12 how many ids are still to be looked at, as the last reply said
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
@@ -25,13 +26,16 @@ Returns a list:
       7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
+      12 how many ids are still to be looked at, once the sweep has moved some; else empty
       11 in a report, for each id: id, name, worker, TTL of the lock in ms (-2 without), marked,
          stalls, attempts, verdict, and the verdict once it is marked
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
 that is stalled. A call of a command costs more than what it does, so most are made once for
 many ids. Stalled ids become tombstones that one LREM takes away, since an LREM for each of
-them would make the check quadratic.
+them would make the check quadratic. With a limit (ARGV 6) a call ends after about 5 ms. In a
+long list whose old end is healthy, ids that were looked at move to the new end, where they
+do not stand between that end and the stalled ones.
 
 The marks of earlier checks are set aside while a sweep runs: that tells them from its own
 marks, and those left over at the end name ids that are no longer in `active`.

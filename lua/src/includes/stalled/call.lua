@@ -21,6 +21,7 @@ local function read_call()
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
     offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", is_report = is_report,
     keep_failed = { age = number(ARGV[11]) and number(ARGV[11]) / 1000 },
+    remaining = number(ARGV[12]), -- once ids were rotated: how many are still to be looked at
 
     throttle = throttle,
     record = record, -- the reply, in case this call is sent twice

@@ -1,7 +1,23 @@
--- The way through `active`, from its old end, over as many calls as it takes. Needs no other
--- include but takes the `call` of stalled/call.
+-- The way through `active`, from its old end, over as many calls as it takes. Takes the `call`
+-- of stalled/call. Needs:
+--- include stalled/lookup
 
-local CHUNK = 1000 -- ids looked at together; Lua unpacks no more than 8,000
+local CHUNK = 250 -- ids looked at together; they take at most about 2 ms, even if all are stalled
+local BUDGET = 3 -- ms after which a call takes no further chunk, so that it blocks Redis for about 5
+local DEEP = 4000 -- ids from the old end, beyond which a list is slow to change
+local ROTATED_AT_ONCE = 1000 -- ids moved together; Lua unpacks no more than 8,000
+
+-- A clock in ms. Inside a script TIME stands still from Redis 7.2 on, and before that there is no os.clock.
+local function make_clock()
+  local there, cpu_time = pcall(function() return os.clock end)
+  if there and cpu_time then
+    return function() return cpu_time() * 1000 end
+  end
+  return function()
+    local now = redis.call("TIME")
+    return now[1] * 1000 + now[2] / 1000
+  end
+end
 
 -- Finds where the last call stopped, although jobs that it looked at may have gone since.
 local function resume(call)
@@ -12,20 +28,43 @@ local function resume(call)
   end
 end
 
+-- Moves ids that were looked at from the old end of `active` to its new end, so that what comes
+-- next is near an end. What a call takes out from deep within the list costs as much as the
+-- list is long, for each call.
+local function rotate(call)
+  local active = call.queue.active
+  call.remaining = call.remaining or redis.call("LLEN", active) - call.offset
+  local ids = redis.call("LRANGE", active, -math.min(call.offset, ROTATED_AT_ONCE), -1)
+  local oldest_first = {}
+  for at = #ids, 1, -1 do
+    oldest_first[#oldest_first + 1] = ids[at]
+  end
+  redis.call("LPUSH", active, unpack(oldest_first))
+  redis.call("LTRIM", active, 0, -#ids - 1)
+  call.offset = call.offset - #ids
+  call.has_rotated = true
+end
+
 -- Calls `look_at(call, ids)`, which returns how many left `active`, for the ids of this call.
 -- Returns true when there are none beyond them.
 local function walk(call, look_at)
-  local left = call.limit
-  while left > 0 do
-    local size = math.min(left, CHUNK)
+  local left, clock = call.limit, make_clock()
+  local ends_at = clock() + BUDGET
+  repeat
+    local size = math.min(left, CHUNK, call.remaining or CHUNK)
     local ids = redis.call("LRANGE", call.queue.active, -(call.offset + size), -(call.offset + 1))
-    if #ids > 0 then
-      call.offset = call.offset + #ids - look_at(call, ids)
+    if call.offset > DEEP and not call.is_report and #ids > 0 and #lockless_places(call, ids) > 0 then
+      rotate(call)
+    else
+      if #ids > 0 then
+        call.offset = call.offset + #ids - look_at(call, ids)
+        call.remaining = call.remaining and call.remaining - #ids
+      end
+      if #ids < size or call.remaining == 0 then
+        return true
+      end
+      left = left - size
     end
-    if #ids < size then
-      return true
-    end
-    left = left - size
-  end
+  until left <= 0 or call.limit < math.huge and clock() > ends_at
   return false
 end

@@ -8,7 +8,7 @@ local function reply(call, waits, ended)
   local next_anchor = next_offset > 0 and redis.call("LINDEX", call.queue.active, -call.offset) or ""
   return {
     counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
-    call.oddities, next_offset, next_anchor, call.verdicts,
+    call.oddities, next_offset, next_anchor, call.verdicts, call.remaining or "",
   }
 end
 
@@ -27,7 +27,8 @@ end
 -- A call that changed nothing may as well be made again.
 local function record_reply(call, answer)
   local counts = call.counts
-  if call.sweep ~= "" and counts.recovered + counts.failed + counts.marked + counts.dropped > 0 then
+  local has_changed = counts.recovered + counts.failed + counts.marked + counts.dropped > 0 or call.has_rotated
+  if call.sweep ~= "" and has_changed then
     redis.call("SET", call.record, cmsgpack.pack({ call.step, answer }), "PX", STATE_TTL)
   end
 end
