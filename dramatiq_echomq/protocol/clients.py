@@ -3,12 +3,12 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+from logging import getLogger
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
 import redis
-from dramatiq.logging import get_logger
 from redis.backoff import NoBackoff
 from redis.connection import AbstractConnection
 from redis.retry import Retry
@@ -94,7 +94,7 @@ def own_client(client: Any, whose: str) -> Any:
     is_cluster = getattr(client, "connection_pool", None) is None
     if socket_timeout_of(client) is None and client not in _told:
         _told.add(client)
-        get_logger(__name__).warning(
+        getLogger(__name__).warning(
             "The Redis client of %s has no socket_timeout: it waits for ever for a server that does not answer. %s",
             whose,
             "Make it with one: RedisCluster(..., socket_timeout=5)."

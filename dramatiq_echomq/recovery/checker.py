@@ -112,7 +112,7 @@ class StalledChecker:
         keys, jobs = QueueKeys(queue_name, self.prefix), []
         offset, anchor = 0, b""
         while offset >= 0:
-            reply = self._call(keys, "", "", 0, offset, anchor, "report", "")
+            reply = self._call(keys, "", "", 0, offset, anchor, "report", b"")
             offset, anchor = reply[8], reply[9]
             jobs += [_active_job(row) for row in reply[10]]
         return jobs
@@ -121,7 +121,8 @@ class StalledChecker:
         # With the process: a checker that is made before a fork is one sweeper in each of them.
         sweep_id = f"{self._sweeper_id}.{os.getpid()}/{next(self._sweeps)}"
         replies: list[Any] = []
-        offset, anchor, remaining = 0, b"", ""
+        remaining: int | bytes = b""
+        offset, anchor = 0, b""
         while offset >= 0:
             call = keys, interval, sweep_id, len(replies), offset, anchor, "", remaining
             try:
@@ -131,7 +132,7 @@ class StalledChecker:
             replies.append(reply)
             offset, anchor, remaining = reply[8], reply[9], reply[11]
         check = _joined(keys.queue_name, replies)
-        if check.recovered or check.failed or check.marked or check.dropped:
+        if check.recovered or check.failed or check.marked or check.dropped or remaining:
             with contextlib.suppress(*REDIS_ERRORS):  # it ends by itself, and what was done is to be told
                 self.client.unlink(keys.sweep_record(sweep_id))
         return check
@@ -145,7 +146,7 @@ class StalledChecker:
         offset: int,
         anchor: bytes,
         mode: str,
-        remaining: Any,
+        remaining: int | bytes,
     ) -> Any:
         move_stalled_jobs_to_wait = load("moveStalledJobsToWait-8.lua")
         return move_stalled_jobs_to_wait(
