@@ -182,6 +182,56 @@ local function mark_next_due(queue)
   end
 end
 
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
+
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
+--- includes/queue/remove.lua
+-- How a job is removed. Needs:
+
+-- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
+-- queue. The lock is not among that: a job that is removed when it finishes has none any more.
+-- Nor is its id removed from where it stands in the queue.
+local function remove_job(queue, id)
+  if is_reserved(id) then
+    return
+  end
+  local key = queue.prefix .. id
+  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
+    key .. ":unsuccessful")
+end
+
+-- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+-- not written again. Returns whether it was there.
+local function drop_from_active(queue, id)
+  redis.call("DEL", queue.prefix .. id .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  return redis.call("LREM", queue.active, -1, id) > 0
+end
+
 --- includes/queue/events.lua
 -- The stream of events, which is kept near its greatest length. A script that emits many
 -- events trims it once, before them. Needs no other include; the queue's meta must have been read.
@@ -224,48 +274,6 @@ end
 local function emit_failed(queue, id, reason, most, attempts_made)
   emit_last(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
   emit(queue, "retries-exhausted", id, "attemptsMade", digits(attempts_made))
-end
-
---- includes/queue/reserved.lua
--- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
--- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
--- key of a queue. Needs no other include.
-
-local RESERVED = {}
-for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
-    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
-  RESERVED[name] = true
-end
-
--- The parts before the first colon and after the last one that only keys of a queue have. A
--- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
-local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
-local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
-  unsuccessful = true }
-
--- Whether an id is the name of a key that is not a job's hash.
-local function is_reserved(id)
-  local first = id:match("^([^:]*):")
-  if not first then
-    return RESERVED[id] or id == ""
-  end
-  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
-    or first == "repeat" and not id:find(":%d+$")
-end
-
---- includes/queue/remove.lua
--- How a job is removed. Needs:
-
--- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
--- queue. The lock is not among that: a job that is removed when it finishes has none any more.
--- Nor is its id removed from where it stands in the queue.
-local function remove_job(queue, id)
-  if is_reserved(id) then
-    return
-  end
-  local key = queue.prefix .. id
-  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
-    key .. ":unsuccessful")
 end
 
 --- includes/finish/retention.lua
@@ -469,16 +477,18 @@ local MOST_TRACES = 100 -- of a job whose opts set no limit
 -- The field `stacktrace` after one more failure, a JSON list of texts. `earlier` is the field
 -- before it. The opts may say how many are kept at most (stackTraceLimit), even none.
 local function stacktrace_of(opts, earlier, latest)
-  local limit = number(opts.stackTraceLimit) or MOST_TRACES
+  local limit = math.floor(number(opts.stackTraceLimit) or MOST_TRACES)
   if limit == 0 then
     return "[]"
+  elseif limit < 0 then
+    limit = MOST_TRACES
   end
   local is_list, traces = pcall(cjson.decode, earlier or "[]")
   if not is_list or type(traces) ~= "table" or #traces == 0 then
     return latest
   end
   traces[#traces + 1] = cjson.decode(latest)[1]
-  return cjson.encode({ unpack(traces, math.max(#traces - math.floor(limit) + 1, 1)) })
+  return cjson.encode({ unpack(traces, math.max(#traces - limit + 1, 1)) })
 end
 
 --- includes/finish/metrics.lua
@@ -537,14 +547,6 @@ local function has_ended(queue, id, target)
     end
   end
   return false
-end
-
--- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
--- not written again. Returns whether it was there.
-local function drop_from_active(queue, id)
-  redis.call("DEL", queue.prefix .. id .. ":lock")
-  redis.call("SREM", queue.stalled, id)
-  return redis.call("LREM", queue.active, -1, id) > 0
 end
 
 -- The outcome for a job whose lock holds `held`, which is not its worker's token; true when

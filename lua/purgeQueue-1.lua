@@ -182,6 +182,14 @@ local function remove_job(queue, id)
     key .. ":unsuccessful")
 end
 
+-- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+-- not written again. Returns whether it was there.
+local function drop_from_active(queue, id)
+  redis.call("DEL", queue.prefix .. id .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  return redis.call("LREM", queue.active, -1, id) > 0
+end
+
 --- includes/finish/deduplication.lua
 -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
 

@@ -7,7 +7,8 @@ ARGV  1 key prefix of the queue, with its last colon
       2 and on: id and token of each job, in the order in which they are to be fetched again
 
 They are the next ones to be fetched. Returns the ids that the worker did not hold any more;
-nothing is written for those. A call that is sent twice finds its jobs requeued.
+nothing is written for those, but that an id whose job is gone leaves `active`. A call that is
+sent twice finds its jobs requeued.
 
 Cost: for each job O(N) in `active` from its new end to the job, O(log N) in those prioritized.
 --]]
@@ -213,11 +214,61 @@ local function make_available(queue, id, priority, push)
   end
 end
 
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
+
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
+--- includes/queue/remove.lua
+-- How a job is removed. Needs:
+
+-- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
+-- queue. The lock is not among that: a job that is removed when it finishes has none any more.
+-- Nor is its id removed from where it stands in the queue.
+local function remove_job(queue, id)
+  if is_reserved(id) then
+    return
+  end
+  local key = queue.prefix .. id
+  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
+    key .. ":unsuccessful")
+end
+
+-- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+-- not written again. Returns whether it was there.
+local function drop_from_active(queue, id)
+  redis.call("DEL", queue.prefix .. id .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  return redis.call("LREM", queue.active, -1, id) > 0
+end
+
 --- commands/requeueJobs-1.lua
 
 local prefix = ARGV[1]
 local queue = queue_at(prefix)
-local lost, has_requeued = {}, false
+local lost, has_freed = {}, false
 
 -- The score that goes before all others of a priority. It may be lower than any that `pc`
 -- gives out.
@@ -243,12 +294,18 @@ local function requeue_job(id)
     redis.call("RPUSH", waiting_list(queue), id)
   end
   emit(queue, "waiting", id, "prev", "active")
-  has_requeued = true
+  has_freed = true
 end
 
--- Only a job that was requeued has no lock and no worker.
-local function is_requeued(id)
-  return redis.call("EXISTS", prefix .. id, prefix .. id .. ":lock") == 1 and not attempt("HGET", prefix .. id, "pb")
+-- What to do with a job whose lock is not the worker's. Only one that was requeued by this
+-- very call has no lock and no worker.
+local function look_for(id, lock)
+  if redis.call("EXISTS", prefix .. id) == 0 then
+    has_freed = (not lock and drop_from_active(queue, id)) or has_freed
+  elseif not lock and not attempt("HGET", prefix .. id, "pb") then
+    return
+  end
+  lost[#lost + 1] = id
 end
 
 local fault = refusal(queue, types_of(queue))
@@ -258,13 +315,14 @@ end
 trim_events(queue)
 for at = #ARGV - 1, 2, -2 do
   local id, token = ARGV[at], ARGV[at + 1]
-  if attempt("GET", prefix .. id .. ":lock") == token and redis.call("TYPE", prefix .. id).ok == "hash" then
+  local lock = attempt("GET", prefix .. id .. ":lock")
+  if lock == token and redis.call("TYPE", prefix .. id).ok == "hash" then
     requeue_job(id)
-  elseif not is_requeued(id) then
-    lost[#lost + 1] = id
+  else
+    look_for(id, lock ~= token and lock)
   end
 end
-if has_requeued then
+if has_freed then
   wake(queue)
 end
 return lost

@@ -5,7 +5,11 @@ Makes a failed job available again, with no stalls, attempts or failure on recor
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id
 
-Returns 1, or 0 when no such job is in `failed`.
+A flow parent waits for the job again. One whose own children are pending, or have failed and
+forbid it, may run again but not complete: finishJob sees to that.
+
+Returns 1, or 0 when no such job is in `failed`. An id without a job is removed from there, with
+what may be left of it.
 
 Cost: O(log N) in the failed jobs.
 --]]
@@ -211,22 +215,124 @@ local function make_available(queue, id, priority, push)
   end
 end
 
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
+
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
+--- includes/queue/remove.lua
+-- How a job is removed. Needs:
+
+-- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
+-- queue. The lock is not among that: a job that is removed when it finishes has none any more.
+-- Nor is its id removed from where it stands in the queue.
+local function remove_job(queue, id)
+  if is_reserved(id) then
+    return
+  end
+  local key = queue.prefix .. id
+  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
+    key .. ":unsuccessful")
+end
+
+-- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+-- not written again. Returns whether it was there.
+local function drop_from_active(queue, id)
+  redis.call("DEL", queue.prefix .. id .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  return redis.call("LREM", queue.active, -1, id) > 0
+end
+
+--- includes/parents/parent.lua
+-- The flow parent of a job, which may live in another queue. Needs:
+
+-- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
+-- is a table of `parent`, its decoded field, and `parent_key`.
+local function parent_of(job)
+  local data = job.parent
+  local key, id, base = job.parent_key, data.id, data.queueKey
+  if type(id) == "number" then
+    id = digits(id)
+  end
+  if type(id) == "string" and type(base) == "string" then
+    key = key or (base .. ":" .. id)
+  elseif key then
+    base, id = key:match("^(.*):(.-)$")
+  end
+  if not key or not base then
+    return nil
+  end
+  return { key = key, id = id, queue = queue_at(base .. ":") }
+end
+
+-- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
+-- node of a cluster, or for an ACL user that may not touch them.
+local function unfit_parent(parent)
+  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
+end
+
+--- includes/parents/retry.lua
+-- What a flow parent learns of a failed child that is tried again. Needs:
+
+-- Lets the parent wait for the child once more, if the failure had been noted with it. A parent
+-- that is out of reach cannot be told: the job is tried again all the same.
+local function tell_parent_of_retry(job, child_key)
+  local parent = parent_of(job)
+  if not parent or unfit_parent(parent) or redis.call("EXISTS", parent.key) == 0 then
+    return
+  end
+  local was_noted = redis.call("ZREM", parent.key .. ":unsuccessful", child_key)
+    + redis.call("HDEL", parent.key .. ":failed", child_key) > 0
+  if was_noted then
+    redis.call("SADD", parent.key .. ":dependencies", child_key)
+  end
+end
+
 --- commands/retryJob-1.lua
 
 local prefix, id = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
 local key = prefix .. id
 
-local fault = refusal(queue, types_of(queue, key, "hash"))
+local fault = refusal(queue, types_of(queue, unpack(is_reserved(id) and {} or { key, "hash" })))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-if redis.call("EXISTS", key) == 0 or redis.call("ZREM", queue.failed, id) == 0 then
+if redis.call("ZREM", queue.failed, id) == 0 then
+  return 0
+end
+local fields = is_reserved(id) and {} or redis.call("HMGET", key, "name", "data", "priority", "parentKey", "parent")
+if not (fields[1] or fields[2]) then
+  remove_job(queue, id)
   return 0
 end
 redis.call("HDEL", key, "stc", "atm", "defa", "failedReason", "stacktrace", "finishedOn", "processedOn", "returnvalue")
+tell_parent_of_retry({ parent_key = fields[4], parent = object(fields[5]) }, key)
 trim_events(queue)
-make_available(queue, id, number(redis.call("HGET", key, "priority")) or 0, "LPUSH")
+make_available(queue, id, number(fields[3]) or 0, "LPUSH")
 wake(queue)
 emit(queue, "waiting", id, "prev", "failed")
 return 1

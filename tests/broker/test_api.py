@@ -252,8 +252,8 @@ def test_a_retried_job_that_had_no_attempts_left_survives_its_first_stall(client
 
 @pytest.mark.parametrize(
     "queue",
-    [{}, {"jobs": {"f": JOB}, "completed": {"f": 5}}, {"jobs": {"f": JOB}, "wait": ["f"]}, {"failed": {"f": 5}}],
-    ids=["unknown", "completed", "waiting", "without a hash"],
+    [{}, {"jobs": {"f": JOB}, "completed": {"f": 5}}, {"jobs": {"f": JOB}, "wait": ["f"]}],
+    ids=["unknown", "completed", "waiting"],
 )
 def test_retry_of_a_job_that_has_not_failed_changes_nothing(client, broker, queue):
     put(client, **queue)

@@ -6,7 +6,8 @@ ARGV  1 key prefix of the queue, with its last colon
       2 and on: id and token of each job, in the order in which they are to be fetched again
 
 They are the next ones to be fetched. Returns the ids that the worker did not hold any more;
-nothing is written for those. A call that is sent twice finds its jobs requeued.
+nothing is written for those, but that an id whose job is gone leaves `active`. A call that is
+sent twice finds its jobs requeued.
 
 Cost: for each job O(N) in `active` from its new end to the job, O(log N) in those prioritized.
 --]]
@@ -16,10 +17,11 @@ Cost: for each job O(N) in `active` from its new end to the job, O(log N) in tho
 --- include queue/events
 --- include queue/wake
 --- include queue/line
+--- include queue/remove
 
 local prefix = ARGV[1]
 local queue = queue_at(prefix)
-local lost, has_requeued = {}, false
+local lost, has_freed = {}, false
 
 -- The score that goes before all others of a priority. It may be lower than any that `pc`
 -- gives out.
@@ -45,12 +47,18 @@ local function requeue_job(id)
     redis.call("RPUSH", waiting_list(queue), id)
   end
   emit(queue, "waiting", id, "prev", "active")
-  has_requeued = true
+  has_freed = true
 end
 
--- Only a job that was requeued has no lock and no worker.
-local function is_requeued(id)
-  return redis.call("EXISTS", prefix .. id, prefix .. id .. ":lock") == 1 and not attempt("HGET", prefix .. id, "pb")
+-- What to do with a job whose lock is not the worker's. Only one that was requeued by this
+-- very call has no lock and no worker.
+local function look_for(id, lock)
+  if redis.call("EXISTS", prefix .. id) == 0 then
+    has_freed = (not lock and drop_from_active(queue, id)) or has_freed
+  elseif not lock and not attempt("HGET", prefix .. id, "pb") then
+    return
+  end
+  lost[#lost + 1] = id
 end
 
 local fault = refusal(queue, types_of(queue))
@@ -60,13 +68,14 @@ end
 trim_events(queue)
 for at = #ARGV - 1, 2, -2 do
   local id, token = ARGV[at], ARGV[at + 1]
-  if attempt("GET", prefix .. id .. ":lock") == token and redis.call("TYPE", prefix .. id).ok == "hash" then
+  local lock = attempt("GET", prefix .. id .. ":lock")
+  if lock == token and redis.call("TYPE", prefix .. id).ok == "hash" then
     requeue_job(id)
-  elseif not is_requeued(id) then
-    lost[#lost + 1] = id
+  else
+    look_for(id, lock ~= token and lock)
   end
 end
-if has_requeued then
+if has_freed then
   wake(queue)
 end
 return lost

@@ -2,6 +2,7 @@
 -- meta must have been read. Needs:
 --- include values
 --- include queue/wake
+--- include queue/remove
 --- include finish/event
 --- include finish/retention
 --- include finish/next_job

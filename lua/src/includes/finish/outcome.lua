@@ -1,5 +1,6 @@
 -- What finishing a job comes to when its worker cannot finish it. Needs:
 --- include values
+--- include queue/remove
 
 local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
 local NEWEST_EVENTS = 1000 -- among which the end of a job is searched that has been removed since
@@ -13,14 +14,6 @@ local function has_ended(queue, id, target)
     end
   end
   return false
-end
-
--- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
--- not written again. Returns whether it was there.
-local function drop_from_active(queue, id)
-  redis.call("DEL", queue.prefix .. id .. ":lock")
-  redis.call("SREM", queue.stalled, id)
-  return redis.call("LREM", queue.active, -1, id) > 0
 end
 
 -- The outcome for a job whose lock holds `held`, which is not its worker's token; true when
