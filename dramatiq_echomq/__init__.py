@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .broker.broker import EchoMQBroker
     from .broker.in_flight import LockLost
-    from .errors import EchoMQError, JobStalled, QueueRefused, SettingError
+    from .errors import EchoMQError, JobNotFound, JobStalled, QueueNotFound, QueueRefused, SettingError
+    from .inspection.inspector import QueueInspector
+    from .inspection.records import ActionResult, JobDetails, JobPage, QueueInfo
+    from .protocol.job_info import JobInfo
     from .protocol.records import ActiveJob, FailedJob, QueueCounts, StalledCheck
     from .recovery.checker import StalledChecker
     from .recovery.middleware import StalledCheckerMiddleware
@@ -18,13 +21,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActionResult",
     "ActiveJob",
     "EchoMQBroker",
     "EchoMQError",
     "FailedJob",
+    "JobDetails",
+    "JobInfo",
+    "JobNotFound",
+    "JobPage",
     "JobStalled",
     "LockLost",
     "QueueCounts",
+    "QueueInfo",
+    "QueueInspector",
+    "QueueNotFound",
     "QueueRefused",
     "SettingError",
     "Settings",
@@ -36,13 +47,21 @@ __all__ = [
 
 # Names are loaded when they are first used: the checker works without Dramatiq.
 _HOMES = {
+    "ActionResult": "inspection.records",
     "ActiveJob": "protocol.records",
     "EchoMQBroker": "broker.broker",
     "EchoMQError": "errors",
     "FailedJob": "protocol.records",
+    "JobDetails": "inspection.records",
+    "JobInfo": "protocol.job_info",
+    "JobNotFound": "errors",
+    "JobPage": "inspection.records",
     "JobStalled": "errors",
     "LockLost": "broker.in_flight",
     "QueueCounts": "protocol.records",
+    "QueueInfo": "inspection.records",
+    "QueueInspector": "inspection.inspector",
+    "QueueNotFound": "errors",
     "QueueRefused": "errors",
     "SettingError": "errors",
     "Settings": "settings",

@@ -54,6 +54,44 @@ class QueueRefused(EchoMQError):
     """
 
 
+class QueueNotFound(EchoMQError, LookupError):
+    """A queue that does not exist.  A queue exists once a job was added to it.
+
+    Parameters:
+      queue_name(str): What was asked for.
+      prefix(str): Where it was looked for.
+      known(Collection[str]): The queues that there are.
+    """
+
+    def __init__(self, queue_name: str, prefix: str, known: Collection[str]) -> None:
+        self.queue_name = queue_name
+        self.similar = tuple(get_close_matches(queue_name, known, n=3))
+        if self.similar:
+            hint = f"did you mean {' or '.join(map(_shown, self.similar))}?"
+        elif known:
+            hint = f"there are {len(known)}: {', '.join(map(_shown, sorted(known)[:10]))}"
+        else:
+            hint = "there is none in this database; look at the URL and the prefix"
+        super().__init__(f"there is no queue {_shown(queue_name)} under the prefix {_shown(prefix)}; {hint}")
+
+
+class JobNotFound(EchoMQError, LookupError):
+    """A job that a queue does not have, or does not have any more.
+
+    Parameters:
+      queue_name(str)
+      job_id(str): The id of a job or a message that was asked for.
+    """
+
+    def __init__(self, queue_name: str, job_id: str) -> None:
+        super().__init__(
+            f"queue {_shown(queue_name)} has no job {_shown(job_id)}: it was removed or never added, was finished and "
+            "is not kept any longer, or is in another queue"
+        )
+        self.queue_name = queue_name
+        self.job_id = job_id
+
+
 class JobStalled(EchoMQError):
     """The failure of a job whose workers died or lost its lock too often.
 

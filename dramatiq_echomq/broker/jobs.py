@@ -13,6 +13,7 @@ from dramatiq.errors import ActorNotFound, DecodeError
 from ..errors import EchoMQError, JobStalled, SettingError
 from ..protocol.keys import id_to_bytes, id_to_text
 from ..protocol.logtext import on_one_line
+from ..protocol.payload import foreign_arguments
 from ..validation import LARGEST_NUMBER
 from .message_options import require_message
 
@@ -184,11 +185,7 @@ def _foreign_arguments(job: TakenJob) -> tuple[tuple[Any, ...], dict[str, Any]]:
     except (ValueError, RecursionError) as error:
         name, fault = actor_name_of(job), on_one_line(str(error))
         raise UndecodableJob(f"the data of job {name!r} is neither a Dramatiq message nor JSON: {fault}") from None
-    if isinstance(value, dict) and value and value.keys() <= {"args", "kwargs"}:
-        args, kwargs = value.get("args", []), value.get("kwargs", {})
-        if isinstance(args, list) and isinstance(kwargs, dict):
-            return tuple(args), kwargs
-    return (value,), {}
+    return foreign_arguments(value)
 
 
 def without_eta(message: Message[Any]) -> Message[Any]:

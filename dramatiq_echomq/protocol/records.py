@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,13 @@ class ActiveJob:
       verdict(str): ``healthy``, ``mark``, ``requeue``, ``fail`` or ``drop``;
         ``odd`` or ``copy`` for what should not be in ``active``.
       verdict_once_marked(str): For ``mark``, the verdict after that.
+      started_at(int | None): When a worker fetched it, in ms since the epoch.
+      age(int | None): For how many ms it has been active.
+      message_id(str): The id that Dramatiq's log lines show; for a job of
+        another program that of the job.  Empty for data that is large.
+      args(tuple | None): Its positional arguments; None for data that is
+        large or cannot be read.
+      kwargs(dict | None): Its keyword arguments, likewise.
     """
 
     job_id: str
@@ -84,6 +92,11 @@ class ActiveJob:
     attempts: int
     verdict: str
     verdict_once_marked: str
+    started_at: int | None = None
+    age: int | None = None
+    message_id: str = ""
+    args: tuple[Any, ...] | None = None
+    kwargs: dict[str, Any] | None = None
 
     @property
     def id(self) -> str:

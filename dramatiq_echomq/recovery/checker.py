@@ -11,6 +11,7 @@ import redis
 
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_bytes, id_to_text
+from ..protocol.payload import Payload, read_payload
 from ..protocol.records import ActiveJob, FailedJob, StalledCheck
 from ..protocol.scripts import load
 from ..settings import Settings
@@ -114,12 +115,14 @@ class StalledChecker:
         while offset >= 0:
             reply = self._call(keys, "", "", 0, offset, anchor, "report", b"")
             offset, anchor = reply[8], reply[9]
-            jobs += [_active_job(row) for row in reply[10]]
+            now = int(time.time() * 1000)
+            jobs += [_active_job(row, now) for row in reply[10]]
         return jobs
 
     def _sweep_in_batches(self, keys: QueueKeys, *, interval: int | str) -> StalledCheck:
         # With the process: a checker that is made before a fork is one sweeper in each of them.
-        sweep_id = f"{self._sweeper_id}.{os.getpid()}/{next(self._sweeps)}"
+        # With the time: what holds the throttle says when the queue was last checked.
+        sweep_id = f"{self._sweeper_id}.{os.getpid()}/{next(self._sweeps)}-{int(time.time() * 1000)}"
         replies: list[Any] = []
         remaining: int | bytes = b""
         offset, anchor = 0, b""
@@ -209,10 +212,12 @@ def _joined(queue_name: str, replies: list[Any]) -> StalledCheck:
     )
 
 
-def _active_job(row: list[Any]) -> ActiveJob:
-    job_id, name, worker, ttl, marked, stalls, attempts, verdict, later = row
+def _active_job(row: list[Any], now: int) -> ActiveJob:
+    raw_id, name, worker, ttl, marked, stalls, attempts, verdict, later, started, data = row
+    job_id, started_at = id_to_text(raw_id), int(started) if started.isdigit() else None
+    payload = Payload("") if data is None else read_payload(data, job_id)
     return ActiveJob(
-        job_id=id_to_text(job_id),
+        job_id=job_id,
         name=_text(name),
         worker=_text(worker),
         lock_ttl=None if ttl == -2 else ttl,
@@ -221,4 +226,9 @@ def _active_job(row: list[Any]) -> ActiveJob:
         attempts=int(attempts),
         verdict=_text(verdict),
         verdict_once_marked=_text(later),
+        started_at=started_at,
+        age=None if started_at is None else max(now - started_at, 0),
+        message_id=payload.message_id,
+        args=payload.args,
+        kwargs=payload.kwargs,
     )

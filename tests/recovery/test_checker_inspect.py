@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dramatiq_echomq import ActiveJob, StalledChecker
 
-from ..support.queue_data import dump, put, put_mixture
+from ..support.operator_data import MESSAGE_ID, message_data
+from ..support.queue_data import NOW, dump, put, put_mixture
 
 
 def verdicts(client, **settings) -> dict[str, tuple[str, str]]:
@@ -26,10 +29,32 @@ def test_a_report_tells_what_is_known_about_each_active_job_the_oldest_first(cli
     locked, marked, fresh = StalledChecker(client).inspect("q")
 
     assert 50_000 < locked.lock_ttl <= 60_000
-    assert locked == ActiveJob("locked", "resize", "w1", locked.lock_ttl, False, 1, 2, "healthy", "healthy")
-    assert marked == ActiveJob("marked", "work", "", None, True, 0, 0, "requeue", "requeue")
-    assert fresh == ActiveJob("fresh", "work", "", None, False, 0, 0, "mark", "requeue")
+    known = ActiveJob("locked", "resize", "w1", locked.lock_ttl, False, 1, 2, "healthy", "healthy")
+    assert locked == replace(known, message_id="locked", args=({},), kwargs={})
+    known = ActiveJob("marked", "work", "", None, True, 0, 0, "requeue", "requeue")
+    assert marked == replace(known, message_id="marked", args=({},), kwargs={})
+    known = ActiveJob("fresh", "work", "", None, False, 0, 0, "mark", "requeue")
+    assert fresh == replace(known, message_id="fresh", args=({},), kwargs={})
     assert (locked.id, marked.id, fresh.id) == ("locked", "marked", "fresh")
+
+
+def test_a_report_tells_since_when_a_job_runs_and_with_which_arguments(client, clock):
+    jobs = {
+        "a": {"data": message_data(args=(1,), x=2), "processedOn": str(NOW - 9_000)},
+        "pickled": {"data": "\x80"},
+        "large": {"data": message_data(args=("x" * 70_000,))},
+    }
+    put(client, active=["large", "pickled", "a"], jobs=jobs)
+
+    job, *unread = StalledChecker(client).inspect("q")
+
+    assert (job.started_at, job.age) == (NOW - 9_000, 9_000)
+    assert (job.message_id, job.args, job.kwargs) == (MESSAGE_ID, (1,), {"x": 2})
+    assert [(job.message_id, job.args, job.kwargs) for job in unread] == [
+        ("pickled", None, None),
+        ("", None, None),
+    ]
+    assert unread[0].started_at is None
 
 
 def test_a_mark_of_another_runtime_on_a_healthy_job_is_shown(client):

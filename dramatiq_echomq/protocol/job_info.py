@@ -1,0 +1,165 @@
+"""A job as the scripts that look at jobs describe it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .keys import id_to_text
+from .payload import Payload, read_payload
+
+#: The fields of a job that a script returns; the order is that of lua/src/includes/inspect/row.lua.
+FIELDS = (
+    *("name", "data", "opts", "timestamp", "delay", "priority", "processedOn", "finishedOn", "pb", "ats", "atm", "stc"),
+    *("failedReason", "returnvalue", "stacktrace", "parentKey", "rjk", "deid", "defa", "progress"),
+)
+
+#: The states that a job can be in, in the order in which it goes through them.
+STATES = ("delayed", "waiting-children", "prioritized", "wait", "paused", "active", "completed", "failed")
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """One job of a queue.  Times are ms since the epoch, None where there is none.
+
+    Parameters:
+      queue_name(str)
+      job_id(str)
+      state(str): One of ``wait``, ``paused``, ``active``, ``delayed``,
+        ``prioritized``, ``waiting-children``, ``completed``, ``failed``; or
+        ``nowhere`` for a job that no list of its queue holds, ``missing``
+        for an id in a list without a job.
+      name(str): The actor.
+      message_id(str): The id that Dramatiq's log lines show.  It is that of
+        the job for jobs of other programs, and for data that cannot be read;
+        empty where the data was left out.
+      args(tuple): None where the data cannot be read or was left out.
+      kwargs(dict): Likewise.
+      data(bytes): As the job holds it; None where it was left out.
+      data_size(int): In bytes.
+      opts(dict): The job's options; empty where they cannot be read.
+      added_at(int): When it was added.
+      waiting_since(int): When it was added, or was due if it was delayed.
+      due_at(int): For a delayed job, when it is due.
+      started_at(int): When a worker last fetched it.
+      finished_at(int): When it completed or failed.
+      priority(int): 1 is the most urgent; 0 for none.
+      worker(str): The worker that fetched it last, as far as it said so.
+      starts(int): How often it was fetched.
+      attempts(int): How many attempts have ended.
+      stalls(int): How often it has stalled.
+      lock_ttl(int): What is left of its lock in ms, -1 for a lock that never
+        ends; None without a lock.
+      reason(str): Why it failed, or will be failed by the worker that fetches it.
+      return_value(str): As JSON.
+      stacktrace(tuple[str, ...])
+      parent_key(str): The key of its flow parent.
+      scheduler(str): The id of the job scheduler that added it.
+      deduplication_id(str)
+      progress(str): As JSON.
+    """
+
+    queue_name: str
+    job_id: str
+    state: str
+    name: str
+    message_id: str
+    args: tuple[Any, ...] | None
+    kwargs: dict[str, Any] | None
+    data: bytes | None
+    data_size: int
+    opts: dict[str, Any]
+    added_at: int | None
+    waiting_since: int | None
+    due_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    priority: int
+    worker: str
+    starts: int
+    attempts: int
+    stalls: int
+    lock_ttl: int | None
+    reason: str
+    return_value: str
+    stacktrace: tuple[str, ...]
+    parent_key: str
+    scheduler: str
+    deduplication_id: str
+    progress: str
+
+
+def job_info(queue_name: str, state: str, row: list[Any]) -> JobInfo:
+    """Make a job's record of the row that a script returned."""
+    raw_id, there, lock_ttl, score, data_size, values = row
+    fields = dict(zip(FIELDS, values, strict=False))
+    texts = {name: _text(value) for name, value in fields.items()}
+    job_id, data = id_to_text(raw_id), fields.get("data")
+    is_left_out = data is None and data_size > 0
+    payload = Payload("") if is_left_out else read_payload(data or b"", job_id)
+    opts = _object(texts.get("opts", ""))
+    added_at = _time(texts.get("timestamp"))
+    own_delay = opts.get("delay")
+    waits_from = added_at + int(own_delay) if added_at and isinstance(own_delay, int | float) else added_at
+    return JobInfo(
+        queue_name=queue_name,
+        job_id=job_id,
+        state=state if there == 1 else "missing",
+        name=texts.get("name", ""),
+        message_id=payload.message_id,
+        args=payload.args,
+        kwargs=payload.kwargs,
+        data=None if is_left_out else (data or b""),
+        data_size=data_size,
+        opts=opts,
+        added_at=added_at,
+        waiting_since=waits_from,
+        due_at=int(float(score)) // 4096 if state == "delayed" and score else None,
+        started_at=_time(texts.get("processedOn")),
+        finished_at=_time(texts.get("finishedOn")),
+        priority=_number(texts.get("priority")),
+        worker=texts.get("pb", ""),
+        starts=_number(texts.get("ats")),
+        attempts=_number(texts.get("atm")),
+        stalls=_number(texts.get("stc")),
+        lock_ttl=None if lock_ttl == -2 else lock_ttl,
+        reason=texts.get("failedReason") or texts.get("defa", ""),
+        return_value=texts.get("returnvalue", ""),
+        stacktrace=_texts(texts.get("stacktrace", "")),
+        parent_key=texts.get("parentKey", ""),
+        scheduler=texts.get("rjk", ""),
+        deduplication_id=texts.get("deid", ""),
+        progress=texts.get("progress", ""),
+    )
+
+
+def _text(value: bytes | None) -> str:
+    return "" if value is None else value.decode("utf-8", "backslashreplace")
+
+
+def _number(text: str | None) -> int:
+    try:
+        return int(float(text or 0))
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _time(text: str | None) -> int | None:
+    return _number(text) or None
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    try:
+        value = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return (text,)
+    return tuple(str(item) for item in value) if isinstance(value, list) else (str(value),)

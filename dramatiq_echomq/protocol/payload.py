@@ -1,0 +1,50 @@
+"""What a job's data says, read without Dramatiq."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+#: The fields that make a JSON object one of Dramatiq's messages.
+MESSAGE_FIELDS = {"queue_name", "actor_name", "args", "kwargs", "options", "message_id", "message_timestamp"}
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A job's data, as far as it can be read.
+
+    Parameters:
+      message_id(str): The id of Dramatiq's message.  Where another program
+        added the job it is that of the job, and Dramatiq's workers log it so.
+      args(tuple): The positional arguments; None where the data is unreadable.
+      kwargs(dict): The keyword arguments; None where the data is unreadable.
+    """
+
+    message_id: str
+    args: tuple[Any, ...] | None = None
+    kwargs: dict[str, Any] | None = None
+
+
+def read_payload(data: bytes, job_id: str) -> Payload:
+    """Read a job's data.  Pickled messages are not read: that could run code."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return Payload(job_id)
+    if isinstance(value, dict) and value.keys() >= MESSAGE_FIELDS and isinstance(value["kwargs"], dict):
+        args = value["args"]
+        return Payload(str(value["message_id"]), tuple(args) if isinstance(args, list) else (args,), value["kwargs"])
+    args, kwargs = foreign_arguments(value)
+    return Payload(job_id, args, kwargs)
+
+
+def foreign_arguments(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments that the data of another program's job stands for:
+    those in ``{"args": [...], "kwargs": {...}}``, or the value as the only one.
+    """
+    if isinstance(value, dict) and value and value.keys() <= {"args", "kwargs"}:
+        args, kwargs = value.get("args", []), value.get("kwargs", {})
+        if isinstance(args, list) and isinstance(kwargs, dict):
+            return tuple(args), kwargs
+    return (value,), {}

@@ -1,0 +1,378 @@
+-- Built by tools/build-lua from lua/src/commands/removeJobs-1.lua: edit that file, not this one.
+--[[
+Removes jobs from a queue, whatever their state, unless somebody needs them.
+
+KEYS  1 meta
+ARGV  1 key prefix of the queue, with its last colon  2 timestamp in ms  3 … ids
+
+Returns for each id "done", or why it stays: "locked" by a worker, "scheduled" as the next one of a job
+scheduler, "children" when it waits for other jobs of a flow, "parent: …" when its own parent could not be
+told, "odd" for what is no job, "gone" without one.
+
+A flow parent no longer waits for a job that is removed. Its deduplication key goes as well.
+
+Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
+--]]
+
+--- includes/values.lua
+-- Values as they come out of Redis and JSON: whatever another program has written there, a
+-- script goes on with a sensible value. Needs no other include.
+
+-- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
+-- large to count on as the largest.
+local function counter(value)
+  if type(value) == "string" and value:match("^%-?%d+$") then
+    return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
+  end
+  return 0
+end
+
+-- A whole number as text, however large it is.
+local function digits(number)
+  return string.format("%.0f", number)
+end
+
+-- A number out of JSON, as number or as digits; nil for all else.
+local function number(value)
+  if type(value) ~= "number" and type(value) ~= "string" then
+    return nil
+  end
+  value = tonumber(value)
+  if value and value == value and math.abs(value) < 2 ^ 53 then
+    return value
+  end
+  return nil
+end
+
+-- The table of a JSON object. A field that is absent is an empty one; for text that is
+-- no JSON object the second value is false.
+local function object(text)
+  if not text or text == "" or text == "{}" then
+    return {}, true
+  end
+  local decoded, value = pcall(cjson.decode, text)
+  if decoded and type(value) == "table" and value[1] == nil then
+    return value, true
+  end
+  return {}, false
+end
+
+-- The reply of a command, or nil when the command failed.
+local function attempt(...)
+  local reply = redis.pcall(...)
+  if type(reply) == "table" and reply.err then
+    return nil
+  end
+  return reply
+end
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+  }
+end
+
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
+end
+
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
+-- What answers with a number if and only if a key has the type, or is not there. That costs
+-- half of what TYPE costs.
+local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+-- What is wrong with the first key that holds something else than it should, or nil.
+-- `types` is a list of a key, its type, a key, its type …
+local function mistyped(types)
+  for at = 1, #types, 2 do
+    local key, should_be = types[at], types[at + 1]
+    local size = redis.pcall(SIZE[should_be], key)
+    if type(size) ~= "number" then
+      if not size.err:find("WRONGTYPE", 1, true) then
+        return key .. " may not be used by this user, or not from here"
+      end
+      local found = attempt("TYPE", key)
+      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+    end
+  end
+  return nil
+end
+
+--- includes/queue/meta.lua
+-- What the meta of a queue says, and why a script may refuse the queue. Needs:
+
+-- Reads what the queue's meta says, once for a script.
+local function read_meta(queue)
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
+  queue.is_paused = meta[1] and true or false
+  queue.concurrency = number(meta[2])
+  local max_events = number(meta[3])
+  queue.max_events = max_events and max_events >= 0 and digits(math.floor(max_events)) or "10000"
+  queue.version = meta[4] or ""
+end
+
+-- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- prefix. `types` are the keys that will be written, with their types.
+local function refusal(queue, types)
+  local fault = mistyped(types)
+  if fault then
+    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+  end
+  read_meta(queue)
+  if queue.version:sub(1, 8) == "echomq:2" then
+    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+  end
+  return nil
+end
+
+--- includes/queue/events.lua
+-- The stream of events, which is kept near its greatest length. A script that emits many
+-- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+
+local function trim_events(queue)
+  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+end
+
+local function emit(queue, event, id, ...)
+  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Emits the last event of a script that emits few, and trims the stream with it.
+local function emit_last(queue, event, id, ...)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
+end
+
+--- includes/queue/remove.lua
+-- How a job is removed. Needs no other include.
+
+-- Removes the hash of a job and what stands beside it. The lock is not among that: a job that
+-- is removed when it finishes has none any more. Nor is its id removed from where it stands
+-- in the queue.
+local function remove_job(queue, id)
+  local key = queue.prefix .. id
+  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
+    key .. ":unsuccessful")
+end
+
+--- includes/parents/parent.lua
+-- The flow parent of a job, which may live in another queue. Needs:
+
+-- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
+-- is a table of `parent`, its decoded field, and `parent_key`.
+local function parent_of(job)
+  local data = job.parent
+  local key, id, base = job.parent_key, data.id, data.queueKey
+  if type(id) == "number" then
+    id = digits(id)
+  end
+  if type(id) == "string" and type(base) == "string" then
+    key = key or (base .. ":" .. id)
+  elseif key then
+    base, id = key:match("^(.*):(.-)$")
+  end
+  if not key or not base then
+    return nil
+  end
+  return { key = key, id = id, queue = queue_at(base .. ":") }
+end
+
+-- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
+-- node of a cluster, or for an ACL user that may not touch them.
+local function unfit_parent(parent)
+  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
+end
+
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+
+-- Whether as many jobs are active as the queue's global concurrency allows.
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
+end
+
+-- Wakes an idle worker, unless none may fetch a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+-- When the next delayed job is due in ms, or nil.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
+end
+
+-- Tells idle workers when the next delayed job is due.
+local function mark_next_due(queue)
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
+  end
+end
+
+--- includes/queue/line.lua
+-- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+-- queue's meta must have been read. Needs:
+
+-- Jobs of one priority are fetched in the order in which they came.
+local function priority_score(queue, priority)
+  local count = counter(redis.call("GET", queue.pc)) + 1
+  redis.call("SET", queue.pc, digits(count))
+  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+end
+
+-- The list whose jobs wait without a priority.
+local function waiting_list(queue)
+  return queue.is_paused and queue.paused or queue.wait
+end
+
+-- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+local function make_available(queue, id, priority, push)
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+  else
+    redis.call(push, waiting_list(queue), id)
+  end
+end
+
+--- includes/queue/delay.lua
+-- How a job comes to wait for a time. Needs:
+
+-- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
+local function delay(queue, id, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  local score = last and math.min(tonumber(last) + 1, highest) or lowest
+  redis.call("ZADD", queue.delayed, digits(score), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
+
+--- includes/parents/release.lua
+-- How a flow parent that has waited for its children becomes available. Needs:
+
+-- Moves a parent out of the set in which it waits to the front of its queue; a delay of
+-- its own comes first.
+local function release_parent(parent, from, timestamp)
+  local queue = parent.queue
+  if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
+    return
+  end
+  read_meta(queue)
+  local attributes = redis.call("HMGET", parent.key, "priority", "delay")
+  local own_delay = number(attributes[2]) or 0
+  if own_delay > 0 then
+    delay(queue, parent.id, tonumber(timestamp) + own_delay)
+  else
+    make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
+    wake(queue)
+    emit(queue, "waiting", parent.id, "prev", "waiting-children")
+  end
+end
+
+--- commands/removeJobs-1.lua
+
+local prefix, timestamp = ARGV[1], ARGV[2]
+local queue = queue_at(prefix)
+local reserved = {}
+for _, key in pairs(queue_at(prefix)) do
+  reserved[key] = true
+end
+
+-- Whether a job is the one that its scheduler has added for the next time.
+local function is_next_of_scheduler(id, scheduler)
+  local next_time = scheduler and redis.call("ZSCORE", queue["repeat"], scheduler)
+  return next_time and id == "repeat:" .. scheduler .. ":" .. digits(tonumber(next_time))
+end
+
+-- Takes an id out of the state that it is in, and returns the name of that state.
+local function take_out(id)
+  for _, state in ipairs({ "completed", "waiting-children", "delayed", "failed", "prioritized" }) do
+    if redis.call("ZREM", queue[state], id) == 1 then
+      return state
+    end
+  end
+  for _, state in ipairs({ "wait", "paused", "active" }) do
+    if redis.call("LREM", queue[state], 1, id) == 1 then
+      return state
+    end
+  end
+  return "unknown"
+end
+
+local function release_deduplication_of_removed(id, deduplication_id)
+  if deduplication_id and attempt("GET", prefix .. "de:" .. deduplication_id) == id then
+    redis.call("DEL", prefix .. "de:" .. deduplication_id, prefix .. "dn:" .. deduplication_id)
+  end
+end
+
+-- A parent that waited for nothing else goes on.
+local function leave_parent(parent, key)
+  local dependencies = parent.key .. ":dependencies"
+  if redis.call("SREM", dependencies, key) == 1 and redis.call("SCARD", dependencies) == 0 then
+    release_parent(parent, parent.queue["waiting-children"], timestamp)
+  end
+end
+
+local function remove(id)
+  local key = prefix .. id
+  local fields = not reserved[key] and attempt("HMGET", key, "parentKey", "parent", "deid", "rjk")
+  if not fields then
+    return "odd"
+  elseif redis.call("EXISTS", key) == 0 then
+    return "gone"
+  elseif redis.call("EXISTS", key .. ":lock") == 1 then
+    return "locked"
+  elseif is_next_of_scheduler(id, fields[4]) then
+    return "scheduled"
+  elseif (attempt("SCARD", key .. ":dependencies") or 0) > 0 then
+    return "children"
+  end
+  local parent = parent_of({ parent_key = fields[1], parent = object(fields[2]) })
+  local fault = parent and unfit_parent(parent)
+  if fault then
+    return "parent: " .. fault
+  end
+  local state = take_out(id)
+  redis.call("SREM", queue.stalled, id)
+  release_deduplication_of_removed(id, fields[3])
+  remove_job(queue, id)
+  emit(queue, "removed", id, "prev", state)
+  if parent then
+    leave_parent(parent, key)
+  end
+  return "done"
+end
+
+local fault = refusal(queue, types_of(queue))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+trim_events(queue)
+local outcomes = {}
+for at = 3, #ARGV do
+  outcomes[at - 2] = remove(ARGV[at])
+end
+return outcomes

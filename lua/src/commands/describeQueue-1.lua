@@ -1,0 +1,60 @@
+--[[
+Says how a queue is. Writes nothing.
+
+KEYS  1 meta
+ARGV  1 key prefix of the queue, with its last colon
+
+Returns a list: 1 1 when the queue exists, else 0  2 the time of the server in ms  3 paused, concurrency, max,
+duration and version of its meta  4 numbers of jobs: wait, paused, active, delayed, prioritized,
+waiting-children, completed, failed  5 TTL of the rate limit's key in ms (-2 without), and what it holds
+6 TTL of the throttle of the checks, and what it holds  7 how many jobs are marked  8 the jobs at the front of
+wait, paused and prioritized, as listJobs describes them  9 the oldest in active  10 when the next delayed job is due.
+
+Cost: O(1).
+--]]
+--- include values
+--- include queue/keys
+--- include queue/meta
+--- include queue/wake
+--- include inspect/page
+--- include inspect/row
+
+local STATES = { "wait", "paused", "active", "delayed", "prioritized", "waiting-children", "completed", "failed" }
+local MOST_DATA = 4096 -- bytes of the data of a job that are worth while here
+local prefix = ARGV[1]
+local queue = queue_at(prefix)
+
+-- The TTL of a key, and what it holds.
+local function timed(key)
+  return { redis.call("PTTL", key), attempt("GET", key) or "" }
+end
+
+-- The jobs that come next in some states, described.
+local function first_of(...)
+  local rows = {}
+  for _, state in ipairs({ ... }) do
+    local ids, scores = ids_of(queue, state, 0, 1, false)
+    if ids[1] then
+      local fields, there = read_row_fields(queue, ids[1])
+      rows[#rows + 1] = describe_row(queue, ids[1], scores[ids[1]], MOST_DATA, fields, there)
+    end
+  end
+  return rows
+end
+
+local fault = refusal(queue, types_of(queue))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+local counts, exists = {}, redis.call("EXISTS", queue.meta, queue["repeat"])
+for at, state in ipairs(STATES) do
+  counts[at] = count_of(queue, state)
+  exists = exists + counts[at]
+end
+local now = redis.call("TIME")
+return {
+  exists > 0 and 1 or 0, digits(now[1] * 1000 + math.floor(now[2] / 1000)),
+  redis.call("HMGET", queue.meta, "paused", "concurrency", "max", "duration", "version"), counts,
+  timed(prefix .. "limiter"), timed(prefix .. "stalled-check"), redis.call("SCARD", queue.stalled),
+  first_of("wait", "paused", "prioritized"), first_of("active"), digits(next_due(queue) or 0),
+}

@@ -1,0 +1,48 @@
+--[[
+Lists jobs of one state of a queue, a page at a time. Writes nothing.
+
+KEYS  1 meta
+ARGV  1 key prefix of the queue, with its last colon  2 state: wait, paused, active, delayed, prioritized,
+        waiting-children, completed or failed
+      3 offset  4 how many ids to look at
+      5 "newest" for those that came last first, else those that come next, or finished last, first
+      6 a text: only the jobs that have it in their id, name, data or failedReason; "" for all
+      7 the most bytes of data to return of a job; the rest is left out
+
+Returns a list: 1 how many ids the state has  2 how many were looked at  3 for each job: its id, 1 (or 0 without
+a hash, -1 for another type), TTL of its lock in ms, score or "", size of its data, and the fields of inspect/row.
+
+Cost: O(1) for each id that is looked at, beyond what it takes to get to the offset.
+--]]
+--- include values
+--- include queue/keys
+--- include queue/meta
+--- include inspect/page
+--- include inspect/row
+
+local prefix, state, offset, count = ARGV[1], ARGV[2], number(ARGV[3]), number(ARGV[4])
+local newest, needle, most_data = ARGV[5] == "newest", ARGV[6]:lower(), number(ARGV[7])
+local queue = queue_at(prefix)
+
+local function matches(id, fields)
+  for _, text in ipairs({ id, fields[1] or "", fields[2] or "", fields[13] or "" }) do
+    if text:lower():find(needle, 1, true) then
+      return true
+    end
+  end
+  return false
+end
+
+local fault = refusal(queue, types_of(queue))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+local ids, scores = ids_of(queue, state, offset, count, newest)
+local rows = {}
+for _, id in ipairs(ids) do
+  local fields, there = read_row_fields(queue, id)
+  if needle == "" or matches(id, fields) then
+    rows[#rows + 1] = describe_row(queue, id, scores[id], most_data, fields, there)
+  end
+end
+return { count_of(queue, state), #ids, rows }

@@ -1,0 +1,49 @@
+--[[
+Makes delayed jobs available now.
+
+KEYS  1 meta
+ARGV  1 key prefix of the queue, with its last colon  2 … ids
+
+Returns for each id "done", or why it was not: "not-delayed", or "gone" without a job.
+
+Cost: O(log N) in the delayed jobs, for each id.
+--]]
+--- include values
+--- include queue/keys
+--- include queue/meta
+--- include queue/events
+--- include queue/wake
+--- include queue/line
+
+local prefix = ARGV[1]
+local queue = queue_at(prefix)
+
+local function promote(id)
+  local key = prefix .. id
+  local priority = redis.pcall("HGET", key, "priority")
+  if type(priority) == "table" or redis.call("EXISTS", key) == 0 then
+    return "gone"
+  end
+  if redis.call("ZREM", queue.delayed, id) == 0 then
+    return "not-delayed"
+  end
+  redis.call("HSET", key, "delay", 0)
+  make_available(queue, id, number(priority) or 0, "LPUSH")
+  emit(queue, "waiting", id, "prev", "delayed")
+  return "done"
+end
+
+local fault = refusal(queue, types_of(queue))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+trim_events(queue)
+local outcomes, done = {}, false
+for at = 2, #ARGV do
+  outcomes[at - 1] = promote(ARGV[at])
+  done = done or outcomes[at - 1] == "done"
+end
+if done then
+  wake(queue)
+end
+return outcomes

@@ -1,0 +1,30 @@
+-- A job as the scripts that look at jobs describe it. Writes nothing. Needs
+-- no other include.
+
+-- The order is that of FIELDS in protocol/job_info.py.
+local ROW_FIELDS = { "name", "data", "opts", "timestamp", "delay", "priority", "processedOn", "finishedOn", "pb",
+  "ats", "atm", "stc", "failedReason", "returnvalue", "stacktrace", "parentKey", "rjk", "deid", "defa", "progress" }
+
+-- Reads the fields of a job. Returns them, and 1 for a job, 0 without a hash, -1 for a key that
+-- is no job.
+local function read_row_fields(queue, id)
+  local key = queue.prefix .. id
+  local fields = redis.pcall("HMGET", key, unpack(ROW_FIELDS))
+  if fields.err then
+    return {}, -1
+  end
+  if fields[1] or fields[2] or fields[4] then
+    return fields, 1
+  end
+  return fields, redis.call("EXISTS", key) == 1 and -1 or 0
+end
+
+-- Describes a job: its id, 1 when there is one (0 without a hash, -1 for what is no job), the TTL of its lock in ms (-2 without), its score
+-- where it has one, the size of its data, and its fields. Data beyond `most_data` bytes is left out.
+local function describe_row(queue, id, score, most_data, fields, there)
+  local size = #(fields[2] or "")
+  if size > most_data then
+    fields[2] = false
+  end
+  return { id, there, redis.call("PTTL", queue.prefix .. id .. ":lock"), score or "", size, fields }
+end
