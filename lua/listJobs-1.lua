@@ -184,9 +184,35 @@ local function ids_of(queue, state, offset, count, newest)
   return ids, scores
 end
 
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
+
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
 --- includes/inspect/row.lua
--- A job as the scripts that look at jobs describe it. Writes nothing. Needs
--- no other include.
+-- A job as the scripts that look at jobs describe it. Writes nothing. Needs:
 
 -- The order is that of FIELDS in protocol/job_info.py.
 local ROW_FIELDS = { "name", "data", "opts", "timestamp", "delay", "priority", "processedOn", "finishedOn", "pb",
@@ -196,8 +222,8 @@ local ROW_FIELDS = { "name", "data", "opts", "timestamp", "delay", "priority", "
 -- is no job.
 local function read_row_fields(queue, id)
   local key = queue.prefix .. id
-  local fields = redis.pcall("HMGET", key, unpack(ROW_FIELDS))
-  if fields.err then
+  local fields = is_reserved(id) and {} or redis.pcall("HMGET", key, unpack(ROW_FIELDS))
+  if is_reserved(id) or fields.err then
     return {}, -1
   end
   if fields[1] or fields[2] or fields[4] then

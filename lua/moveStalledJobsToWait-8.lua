@@ -29,7 +29,7 @@ Returns a list:
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
       12 how many ids are still to be looked at, once the sweep has moved some; else empty
       11 in a report, for each id: id, name, worker, TTL of the lock in ms (-2 without), marked,
-         stalls, attempts, verdict, and the verdict once it is marked
+         stalls, attempts, verdict, the verdict once it is marked, processedOn, and the data unless it is large
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
 that is stalled. A call of a command costs more than what it does, so most are made once for
@@ -693,6 +693,14 @@ local function remove_job(queue, id)
     key .. ":unsuccessful")
 end
 
+-- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+-- not written again. Returns whether it was there.
+local function drop_from_active(queue, id)
+  redis.call("DEL", queue.prefix .. id .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  return redis.call("LREM", queue.active, -1, id) > 0
+end
+
 --- includes/finish/retention.lua
 -- Which finished jobs are kept, and for how long. Needs:
 
@@ -1117,6 +1125,15 @@ end
 --- includes/stalled/report.lua
 -- Says what a check would do, and writes nothing. Takes the `call` of stalled/call. Needs:
 
+local MOST_DATA = 65536 -- bytes of the data of a job that a report returns
+
+-- When a worker fetched a job, and its data, or false when that is large.
+local function start_and_data(call, id)
+  local fields = attempt("HMGET", call.prefix .. id, "processedOn", "data") or {}
+  local data = fields[2] or ""
+  return fields[1] or "", #data <= MOST_DATA and data
+end
+
 -- Adds a row for each id to the verdicts of the call. Returns 0: none has left `active`.
 local function report_verdicts(call, ids)
   local found = {}
@@ -1130,11 +1147,12 @@ local function report_verdicts(call, ids)
     local id = ids[place]
     local this = found[place] or { verdict = "healthy", job = read_job(call, id) }
     local job = this.job and this.job.key and read_more(this.job) or {}
+    local started_at, data = start_and_data(call, id)
     call.verdicts[#call.verdicts + 1] = {
       id, job.name or "", job.worker or "", redis.call("PTTL", call.prefix .. id .. ":lock"),
       (this.is_marked or redis.call("SISMEMBER", call.marks, id) == 1) and 1 or 0, digits(job.stalls or 0),
       digits(job.attempts or 0), this.verdict,
-      this.verdict == "mark" and verdict_when_stalled(call, job) or this.verdict,
+      this.verdict == "mark" and verdict_when_stalled(call, job) or this.verdict, started_at, data,
     }
   end
   return 0

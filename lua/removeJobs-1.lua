@@ -160,16 +160,54 @@ local function emit_last(queue, event, id, ...)
   redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
---- includes/queue/remove.lua
--- How a job is removed. Needs no other include.
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
 
--- Removes the hash of a job and what stands beside it. The lock is not among that: a job that
--- is removed when it finishes has none any more. Nor is its id removed from where it stands
--- in the queue.
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
+--- includes/queue/remove.lua
+-- How a job is removed. Needs:
+
+-- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
+-- queue. The lock is not among that: a job that is removed when it finishes has none any more.
+-- Nor is its id removed from where it stands in the queue.
 local function remove_job(queue, id)
+  if is_reserved(id) then
+    return
+  end
   local key = queue.prefix .. id
   redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
     key .. ":unsuccessful")
+end
+
+-- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+-- not written again. Returns whether it was there.
+local function drop_from_active(queue, id)
+  redis.call("DEL", queue.prefix .. id .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  return redis.call("LREM", queue.active, -1, id) > 0
 end
 
 --- includes/parents/parent.lua
@@ -296,10 +334,6 @@ end
 
 local prefix, timestamp = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
-local reserved = {}
-for _, key in pairs(queue_at(prefix)) do
-  reserved[key] = true
-end
 
 -- Whether a job is the one that its scheduler has added for the next time.
 local function is_next_of_scheduler(id, scheduler)
@@ -338,7 +372,7 @@ end
 
 local function remove(id)
   local key = prefix .. id
-  local fields = not reserved[key] and attempt("HMGET", key, "parentKey", "parent", "deid", "rjk")
+  local fields = not is_reserved(id) and attempt("HMGET", key, "parentKey", "parent", "deid", "rjk")
   if not fields then
     return "odd"
   elseif redis.call("EXISTS", key) == 0 then

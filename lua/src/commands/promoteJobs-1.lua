@@ -14,21 +14,22 @@ Cost: O(log N) in the delayed jobs, for each id.
 --- include queue/events
 --- include queue/wake
 --- include queue/line
+--- include queue/reserved
 
 local prefix = ARGV[1]
 local queue = queue_at(prefix)
 
 local function promote(id)
   local key = prefix .. id
-  local priority = redis.pcall("HGET", key, "priority")
-  if type(priority) == "table" or redis.call("EXISTS", key) == 0 then
+  local fields = not is_reserved(id) and attempt("HMGET", key, "name", "data", "priority")
+  if not fields or not (fields[1] or fields[2]) then
     return "gone"
   end
   if redis.call("ZREM", queue.delayed, id) == 0 then
     return "not-delayed"
   end
   redis.call("HSET", key, "delay", 0)
-  make_available(queue, id, number(priority) or 0, "LPUSH")
+  make_available(queue, id, number(fields[3]) or 0, "LPUSH")
   emit(queue, "waiting", id, "prev", "delayed")
   return "done"
 end

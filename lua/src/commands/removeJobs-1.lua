@@ -17,15 +17,12 @@ Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 --- include queue/meta
 --- include queue/events
 --- include queue/remove
+--- include queue/reserved
 --- include parents/parent
 --- include parents/release
 
 local prefix, timestamp = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
-local reserved = {}
-for _, key in pairs(queue_at(prefix)) do
-  reserved[key] = true
-end
 
 -- Whether a job is the one that its scheduler has added for the next time.
 local function is_next_of_scheduler(id, scheduler)
@@ -64,7 +61,7 @@ end
 
 local function remove(id)
   local key = prefix .. id
-  local fields = not reserved[key] and attempt("HMGET", key, "parentKey", "parent", "deid", "rjk")
+  local fields = not is_reserved(id) and attempt("HMGET", key, "parentKey", "parent", "deid", "rjk")
   if not fields then
     return "odd"
   elseif redis.call("EXISTS", key) == 0 then

@@ -1,5 +1,5 @@
--- A job as the scripts that look at jobs describe it. Writes nothing. Needs
--- no other include.
+-- A job as the scripts that look at jobs describe it. Writes nothing. Needs:
+--- include queue/reserved
 
 -- The order is that of FIELDS in protocol/job_info.py.
 local ROW_FIELDS = { "name", "data", "opts", "timestamp", "delay", "priority", "processedOn", "finishedOn", "pb",
@@ -9,8 +9,8 @@ local ROW_FIELDS = { "name", "data", "opts", "timestamp", "delay", "priority", "
 -- is no job.
 local function read_row_fields(queue, id)
   local key = queue.prefix .. id
-  local fields = redis.pcall("HMGET", key, unpack(ROW_FIELDS))
-  if fields.err then
+  local fields = is_reserved(id) and {} or redis.pcall("HMGET", key, unpack(ROW_FIELDS))
+  if is_reserved(id) or fields.err then
     return {}, -1
   end
   if fields[1] or fields[2] or fields[4] then
