@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import redis
 from dramatiq import Actor, Consumer, Message, Middleware
-from dramatiq.common import current_millis, q_name
+from dramatiq.common import q_name
 from dramatiq.errors import ConnectionClosed, QueueJoinTimeout
 
 from ..errors import JobStalled
@@ -26,7 +26,7 @@ from .jobs import JOB_ID_OPTION, JobMessage, due_of, without_eta
 from .lifecycle import LockingBroker
 from .lock_renewer import ROUNDS_PER_LOCK, LockManager
 from .message_options import require_options
-from .options import FIRST, POLICY_OPTIONS, policies_of, policy_for
+from .options import POLICY_OPTIONS, opts_of, policies_of, priority_of
 from .queue import JobQueue
 from .stalled_failures import fail_stalled, stalled_message
 from .worker_id import WorkerId
@@ -244,30 +244,15 @@ class EchoMQBroker(LockingBroker):
 
     def _add_job(self, message: Message[Any], job_id: str, due: int) -> None:
         actor = self.actors.get(message.actor_name)
-        opts: dict[str, Any] = policy_for(message.options, actor.options if actor else {})
-        if due:
-            opts["delay"] = max(due - current_millis(), 0)
-        opts.update(self._retention_opts())
+        opts = opts_of(message, actor_options=actor.options if actor else {}, settings=self.settings, due=due)
         self._desk(message.queue_name).queue.add(
             job_id,
             name=message.actor_name,
             data=without_eta(message).encode(),
             opts=opts,
             due=due,
-            priority=FIRST if opts.get("lifo") else opts.get("priority", 0),
+            priority=priority_of(opts),
         )
-
-    def _retention_opts(self) -> dict[str, Any]:
-        """What jobs say about how long they are kept, for workers and checkers
-        that do not know this broker's settings.
-        """
-        settings = self.settings
-        opts: dict[str, Any] = {}
-        if settings.keep_completed != Settings.keep_completed:
-            opts["removeOnComplete"] = settings.keep_completed
-        if settings.keep_failed is not None:
-            opts["removeOnFail"] = {"count": settings.keep_failed, "age": settings.dead_message_ttl // 1000}
-        return opts
 
     def _desk(self, queue_name: str) -> Desk:
         name = q_name(queue_name)

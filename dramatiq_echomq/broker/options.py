@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dramatiq import Actor
+from dramatiq import Actor, Message
+from dramatiq.common import current_millis
 
+from ..settings import Settings
 from .message_options import require_options
 
 #: The ``broker_priority`` of a message that is fetched before all that wait.
@@ -38,6 +40,34 @@ def policy_for(message_options: Mapping[str, Any], actor_options: Mapping[str, A
         elif value is not None:
             found[opts_name] = value
     return found
+
+
+def opts_of(message: Message[Any], *, actor_options: Mapping[str, Any], settings: Settings, due: int) -> dict[str, Any]:
+    """Return the opts of a new job.
+
+    Parameters:
+      message(Message)
+      actor_options(Mapping): Those of its actor, as far as it is known.
+      settings(Settings): Those of the broker.  What they say about how long
+        jobs are kept is for workers and checkers that do not know them.
+      due(int): When the job is due in ms since the epoch, or 0 for now.
+
+    Raises:
+      SettingError: For an option of the message that cannot be used.
+    """
+    opts = policy_for(message.options, actor_options)
+    if due:
+        opts["delay"] = max(due - current_millis(), 0)
+    if settings.keep_completed != Settings.keep_completed:
+        opts["removeOnComplete"] = settings.keep_completed
+    if settings.keep_failed is not None:
+        opts["removeOnFail"] = {"count": settings.keep_failed, "age": settings.dead_message_ttl // 1000}
+    return opts
+
+
+def priority_of(opts: Mapping[str, Any]) -> int | str:
+    """Return what the scripts that add jobs take as the priority."""
+    return FIRST if opts.get("lifo") else int(opts.get("priority", 0))
 
 
 def policies_of(actors: Iterable[Actor[Any, Any]]) -> dict[str, dict[str, Any]]:

@@ -51,6 +51,7 @@ class QueueKeys:
         self.events = self.base + "events"
         self.id = self.base + "id"
         self.repeat = self.base + "repeat"
+        self.moved = self.base + "echomq:moved"
 
     def job(self, job_id: str | bytes) -> bytes:
         """The key of a job's hash."""

@@ -114,7 +114,7 @@ def test_old_messages_are_moved_with_their_delays(run, redis_url):
     old.enqueue(message)
     old.enqueue(message.copy(), delay=60_000)
 
-    new = run(snippet_with("old.flush"))["new"]
+    new = run(snippet_with("move_from_redis_broker("))["new"]
 
     counts = new.get_queue_message_counts("default")
     assert isinstance(new, EchoMQBroker)

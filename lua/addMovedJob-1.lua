@@ -1,0 +1,282 @@
+-- Built by tools/build-lua from lua/src/commands/addMovedJob-1.lua: edit that file, not this one.
+--[[
+Adds a job for a message that is moved here from another broker, once: the set
+`echomq:moved` of the queue notes the ids whose messages may still be there.
+
+KEYS  1 meta
+ARGV  1 key prefix of the queue, with its last colon  2 id  3 name  4 data  5 opts, a JSON object
+      6 timestamp in ms  7 when it is due in ms, or 0 for now
+      8 priority, 0 for none, or `first`: fetched before all that wait now
+      9 what `version` of the meta becomes when there is none
+     10 when it failed in ms, or 0 for a job that is to run  11 failedReason
+     12 stacktrace, a JSON list, or nothing
+
+Returns 1, or 0 when it was moved before. For a job that failed there are no events: it is no news.
+
+Cost: O(log N) in the jobs delayed, prioritized or failed.
+--]]
+
+--- includes/values.lua
+-- Values as they come out of Redis and JSON: whatever another program has written there, a
+-- script goes on with a sensible value. Needs no other include.
+
+-- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
+-- large to count on as the largest.
+local function counter(value)
+  if type(value) == "string" and value:match("^%-?%d+$") then
+    return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
+  end
+  return 0
+end
+
+-- A whole number as text, however large it is.
+local function digits(number)
+  return string.format("%.0f", number)
+end
+
+-- A number out of JSON, as number or as digits; nil for all else.
+local function number(value)
+  if type(value) ~= "number" and type(value) ~= "string" then
+    return nil
+  end
+  value = tonumber(value)
+  if value and value == value and math.abs(value) < 2 ^ 53 then
+    return value
+  end
+  return nil
+end
+
+-- The table of a JSON object. A field that is absent is an empty one; for text that is
+-- no JSON object the second value is false.
+local function object(text)
+  if not text or text == "" or text == "{}" then
+    return {}, true
+  end
+  local decoded, value = pcall(cjson.decode, text)
+  if decoded and type(value) == "table" and value[1] == nil then
+    return value, true
+  end
+  return {}, false
+end
+
+-- The reply of a command, or nil when the command failed.
+local function attempt(...)
+  local reply = redis.pcall(...)
+  if type(reply) == "table" and reply.err then
+    return nil
+  end
+  return reply
+end
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+  }
+end
+
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
+end
+
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
+-- What answers with a number if and only if a key has the type, or is not there. That costs
+-- half of what TYPE costs.
+local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+-- What is wrong with the first key that holds something else than it should, or nil.
+-- `types` is a list of a key, its type, a key, its type …
+local function mistyped(types)
+  for at = 1, #types, 2 do
+    local key, should_be = types[at], types[at + 1]
+    local size = redis.pcall(SIZE[should_be], key)
+    if type(size) ~= "number" then
+      if not size.err:find("WRONGTYPE", 1, true) then
+        return key .. " may not be used by this user, or not from here"
+      end
+      local found = attempt("TYPE", key)
+      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+    end
+  end
+  return nil
+end
+
+--- includes/queue/meta.lua
+-- What the meta of a queue says, and why a script may refuse the queue. Needs:
+
+-- Reads what the queue's meta says, once for a script.
+local function read_meta(queue)
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
+  queue.is_paused = meta[1] and true or false
+  queue.concurrency = number(meta[2])
+  local max_events = number(meta[3])
+  queue.max_events = max_events and max_events >= 0 and digits(math.floor(max_events)) or "10000"
+  queue.version = meta[4] or ""
+end
+
+-- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- prefix. `types` are the keys that will be written, with their types.
+local function refusal(queue, types)
+  local fault = mistyped(types)
+  if fault then
+    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+  end
+  read_meta(queue)
+  if queue.version:sub(1, 8) == "echomq:2" then
+    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+  end
+  return nil
+end
+
+--- includes/queue/events.lua
+-- The stream of events, which is kept near its greatest length. A script that emits many
+-- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+
+local function trim_events(queue)
+  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+end
+
+local function emit(queue, event, id, ...)
+  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Emits the last event of a script that emits few, and trims the stream with it.
+local function emit_last(queue, event, id, ...)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
+end
+
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+
+-- Whether as many jobs are active as the queue's global concurrency allows.
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
+end
+
+-- Wakes an idle worker, unless none may fetch a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+-- When the next delayed job is due in ms, or nil.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
+end
+
+-- Tells idle workers when the next delayed job is due.
+local function mark_next_due(queue)
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
+  end
+end
+
+--- includes/queue/delay.lua
+-- How a job comes to wait for a time. Needs:
+
+-- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
+local function delay(queue, id, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  local score = last and math.min(tonumber(last) + 1, highest) or lowest
+  redis.call("ZADD", queue.delayed, digits(score), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
+
+--- includes/queue/line.lua
+-- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+-- queue's meta must have been read. Needs:
+
+-- Jobs of one priority are fetched in the order in which they came.
+local function priority_score(queue, priority)
+  local count = counter(redis.call("GET", queue.pc)) + 1
+  redis.call("SET", queue.pc, digits(count))
+  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+end
+
+-- The list whose jobs wait without a priority.
+local function waiting_list(queue)
+  return queue.is_paused and queue.paused or queue.wait
+end
+
+-- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+local function make_available(queue, id, priority, push)
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+  else
+    redis.call(push, waiting_list(queue), id)
+  end
+end
+
+--- includes/queue/add.lua
+-- How a new job, whose hash is there, comes into a queue. Needs:
+
+-- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+local function add_to_queue(queue, id, name, priority, due, is_first)
+  emit_last(queue, "added", id, "name", name)
+  if due > 0 then
+    delay(queue, id, due)
+  else
+    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+    wake(queue)
+    emit(queue, "waiting", id)
+  end
+end
+
+--- commands/addMovedJob-1.lua
+
+local prefix, id, name, data, opts, timestamp = unpack(ARGV, 1, 6)
+local due, is_first, version = number(ARGV[7]), ARGV[8] == "first", ARGV[9]
+local priority = is_first and 0 or number(ARGV[8])
+local failed_at, reason, trace = number(ARGV[10]), ARGV[11], ARGV[12]
+local queue = queue_at(prefix)
+local key, moved = prefix .. id, prefix .. "echomq:moved"
+
+local fault = refusal(queue, types_of(queue, moved, "set", prefix .. "id", "string"))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+if redis.call("EXISTS", key) == 1 or redis.call("SISMEMBER", moved, id) == 1 then
+  return 0
+end
+redis.call("SADD", moved, id)
+redis.call("INCR", prefix .. "id")
+if queue.version == "" then
+  redis.call("HSET", queue.meta, "version", version)
+end
+redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
+  "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
+if failed_at == 0 then
+  add_to_queue(queue, id, name, priority, due, is_first)
+  return 1
+end
+redis.call("HSET", key, "finishedOn", digits(failed_at), "failedReason", reason)
+if trace ~= "" then
+  redis.call("HSET", key, "stacktrace", trace)
+end
+redis.call("ZADD", queue.failed, digits(failed_at), id)
+return 1
