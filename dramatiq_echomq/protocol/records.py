@@ -16,7 +16,8 @@ class FailedJob:
       stalls(int): How often it has stalled.
       worker(str): The last worker that held it.
       name(str): The job's name.
-      data(bytes): The job's data if its ``removeOnFail`` removed it, else empty.
+      data(bytes): In the result of a check, the job's data if it was removed
+        at once, else empty.
     """
 
     job_id: str

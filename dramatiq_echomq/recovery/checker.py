@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import redis
 
 from ..protocol.clients import REDIS_ERRORS
-from ..protocol.keys import QueueKeys, id_to_bytes, id_to_text
-from ..protocol.payload import Payload, read_payload
-from ..protocol.records import ActiveJob, FailedJob, StalledCheck
+from ..protocol.keys import QueueKeys, id_to_bytes
+from ..protocol.records import ActiveJob, StalledCheck
+from ..protocol.replies import StalledReply, active_job_from, check_from
 from ..protocol.scripts import load
 from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_no_others, require_prefix, require_whole_number
@@ -114,16 +114,16 @@ class StalledChecker:
         offset, anchor = 0, b""
         while offset >= 0:
             reply = self._call(keys, "", "", 0, offset, anchor, "report", b"")
-            offset, anchor = reply[8], reply[9]
+            offset, anchor = reply.next_offset, reply.next_anchor
             now = int(time.time() * 1000)
-            jobs += [_active_job(row, now) for row in reply[10]]
+            jobs += [active_job_from(row, now) for row in reply.verdicts]
         return jobs
 
     def _sweep_in_batches(self, keys: QueueKeys, *, interval: int | str) -> StalledCheck:
         # With the process: a checker that is made before a fork is one sweeper in each of them.
         # With the time: what holds the throttle says when the queue was last checked.
         sweep_id = f"{self._sweeper_id}.{os.getpid()}/{next(self._sweeps)}-{int(time.time() * 1000)}"
-        replies: list[Any] = []
+        replies: list[StalledReply] = []
         remaining: int | bytes = b""
         offset, anchor = 0, b""
         while offset >= 0:
@@ -133,8 +133,8 @@ class StalledChecker:
             except (redis.ConnectionError, redis.TimeoutError):
                 reply = self._call(*call)  # its reply may have been lost on the way: the script counts it once
             replies.append(reply)
-            offset, anchor, remaining = reply[8], reply[9], reply[11]
-        check = _joined(keys.queue_name, replies)
+            offset, anchor, remaining = reply.next_offset, reply.next_anchor, reply.remaining
+        check = check_from(keys.queue_name, replies)
         if check.recovered or check.failed or check.marked or check.dropped or remaining:
             with contextlib.suppress(*REDIS_ERRORS):  # it ends by itself, and what was done is to be told
                 self.client.unlink(keys.sweep_record(sweep_id))
@@ -150,9 +150,9 @@ class StalledChecker:
         anchor: bytes,
         mode: str,
         remaining: int | bytes,
-    ) -> Any:
+    ) -> StalledReply:
         move_stalled_jobs_to_wait = load("moveStalledJobsToWait-8.lua")
-        return move_stalled_jobs_to_wait(
+        reply = move_stalled_jobs_to_wait(
             self.client,
             [
                 keys.stalled,
@@ -179,56 +179,4 @@ class StalledChecker:
                 remaining,
             ],
         )
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "backslashreplace")
-
-
-def _joined(queue_name: str, replies: list[Any]) -> StalledCheck:
-    failed_jobs = tuple(
-        FailedJob(id_to_text(job_id), _text(reason), int(stalls), _text(worker), _text(name), data)
-        for reply in replies
-        for job_id, reason, stalls, worker, name, data in reply[6]
-    )
-    oddities = (
-        (id_to_text(job_id), _text(oddity))
-        for reply in replies
-        for job_id, oddity in zip(reply[7][::2], reply[7][1::2], strict=True)
-    )
-    throttled_for = max(reply[2] for reply in replies)
-    return StalledCheck(
-        queue_name,
-        recovered=sum(reply[0] for reply in replies),
-        failed=sum(reply[1] for reply in replies),
-        recovered_ids=tuple(id_to_text(job_id) for reply in replies for job_id in reply[5]),
-        failed_ids=tuple(job.job_id for job in failed_jobs),
-        marked=sum(reply[3] for reply in replies),
-        dropped=sum(reply[4] for reply in replies),
-        skipped=throttled_for >= 0,
-        throttled_for=max(throttled_for, 0),
-        failed_jobs=failed_jobs,
-        oddities=tuple(oddities),
-    )
-
-
-def _active_job(row: list[Any], now: int) -> ActiveJob:
-    raw_id, name, worker, ttl, marked, stalls, attempts, verdict, later, started, data = row
-    job_id, started_at = id_to_text(raw_id), int(started) if started.isdigit() else None
-    payload = Payload("") if data is None else read_payload(data, job_id)
-    return ActiveJob(
-        job_id=job_id,
-        name=_text(name),
-        worker=_text(worker),
-        lock_ttl=None if ttl == -2 else ttl,
-        marked=bool(marked),
-        stalls=int(stalls),
-        attempts=int(attempts),
-        verdict=_text(verdict),
-        verdict_once_marked=_text(later),
-        started_at=started_at,
-        age=None if started_at is None else max(now - started_at, 0),
-        message_id=payload.message_id,
-        args=payload.args,
-        kwargs=payload.kwargs,
-    )
+        return StalledReply(*reply)

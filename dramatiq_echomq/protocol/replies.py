@@ -1,0 +1,91 @@
+"""What the replies of the scripts of stalled recovery say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .keys import id_to_text
+from .payload import Payload, read_payload
+from .records import ActiveJob, FailedJob, StalledCheck
+
+
+class StalledReply(NamedTuple):
+    """One reply of ``moveStalledJobsToWait-8.lua``, in its order."""
+
+    recovered: int
+    failed: int
+    throttled_for: int
+    marked: int
+    dropped: int
+    recovered_ids: list[bytes]
+    failed_jobs: list[list[bytes]]
+    oddities: list[bytes]
+    next_offset: int
+    next_anchor: bytes
+    verdicts: list[list[Any]]
+    remaining: int | bytes
+
+
+def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck:
+    """Return what the calls of one check did together."""
+    failed_jobs = tuple(failed_job_from(row) for reply in replies for row in reply.failed_jobs)
+    oddities = (
+        (id_to_text(job_id), _text(oddity))
+        for reply in replies
+        for job_id, oddity in zip(reply.oddities[::2], reply.oddities[1::2], strict=True)
+    )
+    throttled_for = max(reply.throttled_for for reply in replies)
+    return StalledCheck(
+        queue_name,
+        recovered=sum(reply.recovered for reply in replies),
+        failed=sum(reply.failed for reply in replies),
+        recovered_ids=tuple(id_to_text(job_id) for reply in replies for job_id in reply.recovered_ids),
+        failed_ids=tuple(job.job_id for job in failed_jobs),
+        marked=sum(reply.marked for reply in replies),
+        dropped=sum(reply.dropped for reply in replies),
+        skipped=throttled_for >= 0,
+        throttled_for=max(throttled_for, 0),
+        failed_jobs=failed_jobs,
+        oddities=tuple(oddities),
+    )
+
+
+def failed_job_from(row: Sequence[bytes]) -> FailedJob:
+    """Return a job that a check has failed, as ``moveStalledJobsToWait-8.lua``
+    and ``takeUntold-1.lua`` describe it.
+    """
+    job_id, reason, stalls, worker, name, data = row
+    return FailedJob(id_to_text(job_id), _text(reason), int(stalls), _text(worker), _text(name), data)
+
+
+def active_job_from(row: Sequence[Any], now: int) -> ActiveJob:
+    """Return a job in ``active``, as a report describes it.
+
+    Parameters:
+      row(Sequence): What the report says of it.
+      now(int): The ms since the epoch.
+    """
+    raw_id, name, worker, ttl, marked, stalls, attempts, verdict, later, started, data = row
+    job_id, started_at = id_to_text(raw_id), int(started) if started.isdigit() else None
+    payload = Payload("") if data is None else read_payload(data, job_id)
+    return ActiveJob(
+        job_id=job_id,
+        name=_text(name),
+        worker=_text(worker),
+        lock_ttl=None if ttl == -2 else ttl,
+        marked=bool(marked),
+        stalls=int(stalls),
+        attempts=int(attempts),
+        verdict=_text(verdict),
+        verdict_once_marked=_text(later),
+        started_at=started_at,
+        age=None if started_at is None else max(now - started_at, 0),
+        message_id=payload.message_id,
+        args=payload.args,
+        kwargs=payload.kwargs,
+    )
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "backslashreplace")
