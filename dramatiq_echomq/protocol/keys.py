@@ -46,6 +46,7 @@ class QueueKeys:
         self.failed = self.base + "failed"
         self.stalled = self.base + "stalled"
         self.stalled_check = self.base + "stalled-check"
+        self.untold = self.stalled_check + ":untold"
         self.meta = self.base + "meta"
         self.marker = self.base + "marker"
         self.events = self.base + "events"

@@ -51,6 +51,7 @@ for _, set in ipairs({ queue.delayed, queue.prioritized, queue.completed, queue.
   end
 end
 if removed == 0 then
-  redis.call("DEL", queue.stalled, queue.marker, queue.pc, queue.events, prefix .. "id", prefix .. "stalled-check")
+  redis.call("DEL", queue.stalled, queue.marker, queue.pc, queue.events, prefix .. "id", prefix .. "stalled-check",
+    queue.untold, queue["untold-jobs"])
 end
 return removed

@@ -7,6 +7,7 @@
 --- include parents/failure
 --- include stalled/call
 --- include stalled/job
+--- include stalled/untold
 
 local function note_all(call, id, ...)
   for at = 1, select("#", ...) do
@@ -29,9 +30,11 @@ local function fail_stalled_job(call, id, job, reason)
     end_deduplication(queue, job.deduplication_id, id, call.timestamp))
   -- With the job its data may go at once, and then nobody else could tell whose failure it was.
   local keep = retention_of_failed(job.opts, call.keep_failed)
-  local data = (keep.count or keep.age) and redis.call("HGET", job.key, "data") or ""
+  local data = redis.call("HGET", job.key, "data")
   retain(queue, queue.failed, id, keep, call.timestamp)
-  data = redis.call("EXISTS", job.key) == 0 and data or ""
+  local is_gone = redis.call("EXISTS", job.key) == 0
+  add_untold(call, id, job, reason, stalls, data, is_gone or keep.count)
+  data = is_gone and data or ""
   add_to_metrics(queue, "failed")
   call.counts.failed = call.counts.failed + 1
   call.handled[id] = job.attempts_started
