@@ -106,6 +106,7 @@ local function queue_at(prefix)
     completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
     meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
     ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }
 end
 
@@ -1013,6 +1014,53 @@ local function tell_parent_of_failure(job, child_key, reason, timestamp)
   return nil
 end
 
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+
+--- includes/stalled/untold.lua
+-- The failures that the middleware of Dramatiq is still to be told of. Whoever made the check
+-- tells it; should that process die before it does, the next one to look at the queue does.
+-- Takes the `call` of stalled/call. Needs:
+
+local UNTOLD_KEPT = 10000 -- of a queue; the oldest go first
+local UNTOLD_TTL = 604800000 -- ms without a failure after which all go, when nobody tells them: 7 days
+
+-- Whether data may be a message of Dramatiq's. JSON that names no actor is a job of another
+-- runtime; what is no JSON was made by an encoder of the application.
+local function is_message(data)
+  if data:find('^%s*[%[{"%d-]') then
+    return data:find('"actor_name"', 1, true) ~= nil
+  end
+  return data ~= "" and data ~= "true" and data ~= "false" and data ~= "null"
+end
+
+-- Adds a failed job. Its data goes along when others may remove the job before it is told.
+local function add_untold(call, id, job, reason, stalls, data, may_go)
+  local queue = call.queue
+  if not data or not is_message(data) or not attempt("ZADD", queue.untold, time_in_ms(), id) then
+    return
+  end
+  local failure = { reason, stalls, job.worker or "", job.name or "", may_go and data or "" }
+  attempt("HSET", queue["untold-jobs"], id, cmsgpack.pack(failure))
+  local excess = redis.call("ZCARD", queue.untold) - UNTOLD_KEPT
+  local popped = excess > 0 and redis.call("ZPOPMIN", queue.untold, excess) or {}
+  for at = 1, #popped, 2 do
+    attempt("HDEL", queue["untold-jobs"], popped[at])
+  end
+  redis.call("PEXPIRE", queue.untold, UNTOLD_TTL)
+  redis.call("PEXPIRE", queue["untold-jobs"], UNTOLD_TTL)
+end
+
 --- includes/stalled/fail.lua
 -- How a job fails that has stalled too often. Takes the `call` of stalled/call. Needs:
 
@@ -1037,9 +1085,11 @@ local function fail_stalled_job(call, id, job, reason)
     end_deduplication(queue, job.deduplication_id, id, call.timestamp))
   -- With the job its data may go at once, and then nobody else could tell whose failure it was.
   local keep = retention_of_failed(job.opts, call.keep_failed)
-  local data = (keep.count or keep.age) and redis.call("HGET", job.key, "data") or ""
+  local data = redis.call("HGET", job.key, "data")
   retain(queue, queue.failed, id, keep, call.timestamp)
-  data = redis.call("EXISTS", job.key) == 0 and data or ""
+  local is_gone = redis.call("EXISTS", job.key) == 0
+  add_untold(call, id, job, reason, stalls, data, is_gone or keep.count)
+  data = is_gone and data or ""
   add_to_metrics(queue, "failed")
   call.counts.failed = call.counts.failed + 1
   call.handled[id] = job.attempts_started

@@ -75,6 +75,7 @@ local function queue_at(prefix)
     completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
     meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
     ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }
 end
 
@@ -239,6 +240,7 @@ for _, set in ipairs({ queue.delayed, queue.prioritized, queue.completed, queue.
   end
 end
 if removed == 0 then
-  redis.call("DEL", queue.stalled, queue.marker, queue.pc, queue.events, prefix .. "id", prefix .. "stalled-check")
+  redis.call("DEL", queue.stalled, queue.marker, queue.pc, queue.events, prefix .. "id", prefix .. "stalled-check",
+    queue.untold, queue["untold-jobs"])
 end
 return removed

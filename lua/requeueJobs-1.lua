@@ -77,6 +77,7 @@ local function queue_at(prefix)
     completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
     meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
     ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }
 end
 
