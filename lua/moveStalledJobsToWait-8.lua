@@ -514,7 +514,7 @@ local function read_job(call, id)
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
   local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
-    "actorMaxStalledCount")
+    "actorMaxStalledCount", "pb", "processedOn")
   if fields.err then
     return { odd = key .. " is no hash; it stays in active" }
   end
@@ -536,14 +536,20 @@ local function read_job(call, id)
     key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
     attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
     unbegun = fields[7] and fields[7] == fields[4], max_stalled_count = fields[8] and number(fields[8]),
+    worker = fields[9], started_at = fields[10],
   }
 end
 
 -- Adds what matters for few jobs only.
 local function read_more(job)
-  local fields = redis.call("HMGET", job.key, "name", "pb", "deid", "parentKey")
-  job.name, job.worker, job.deduplication_id, job.parent_key = fields[1], fields[2], fields[3], fields[4]
+  local fields = redis.call("HMGET", job.key, "name", "deid", "parentKey")
+  job.name, job.deduplication_id, job.parent_key = fields[1], fields[2], fields[3]
   return job
+end
+
+-- How many stalls a job survives.
+local function allowed_stalls(call, job)
+  return number(job.opts.maxStalledCount) or job.max_stalled_count or call.max_stalled_count
 end
 
 local function has_live_scheduler(call, job)
@@ -569,8 +575,7 @@ local function verdict_when_stalled(call, job)
   if job.unbegun then
     return "requeue"
   end
-  local allowed = number(job.opts.maxStalledCount) or job.max_stalled_count or call.max_stalled_count
-  if job.stalls + 1 > allowed and not has_live_scheduler(call, job) then
+  if job.stalls + 1 > allowed_stalls(call, job) and not has_live_scheduler(call, job) then
     return "fail", STALL_LIMIT
   end
   local attempts = number(job.opts.attempts) or number(job.opts.at) or 0
@@ -626,6 +631,44 @@ local function judge(call, ids, use)
   end
 end
 
+--- includes/time.lua
+-- Times for people. Needs no other include.
+
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
+local function iso_time(ms)
+  local whole = math.floor(ms / 1000)
+  local days, second = math.floor(whole / 86400), whole % 86400
+  -- Years that begin in March have their leap day at the end; 400 of them are 146,097 days.
+  local shifted = days + 719468
+  local era = math.floor(shifted / 146097)
+  local of_era = shifted - era * 146097
+  local year = math.floor((of_era - math.floor(of_era / 1460) + math.floor(of_era / 36524)
+    - math.floor(of_era / 146096)) / 365)
+  local of_year = of_era - (365 * year + math.floor(year / 4) - math.floor(year / 100))
+  local from_march = math.floor((5 * of_year + 2) / 153)
+  local day = of_year - math.floor((153 * from_march + 2) / 5) + 1
+  local month = from_march < 10 and from_march + 3 or from_march - 9
+  return string.format("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year + era * 400 + (month <= 2 and 1 or 0), month, day,
+    math.floor(second / 3600), math.floor(second / 60) % 60, second % 60, ms % 1000)
+end
+
+--- includes/stalled/history.lua
+-- The history of a job that stalls: a line in its log, which dashboards show under the job. Takes
+-- the `call` of stalled/call. Needs:
+
+-- Appends what a stall came to, "back to wait" or the like. As BullMQ does, `kl` of the opts
+-- (keepLogs) says how many lines are kept. A log that is no list is left as it is.
+local function record_stall(call, job, outcome)
+  local started_at, log = number(job.started_at), job.key .. ":logs"
+  local line = string.format("%s stall %s of at most %s: held by %s%s, %s", iso_time(tonumber(call.timestamp)),
+    digits(job.stalls + 1), digits(allowed_stalls(call, job)), job.worker or "a worker without a name",
+    started_at and " since " .. iso_time(started_at) or "", outcome)
+  local kept_lines = number(job.opts.kl) or number(job.opts.keepLogs) or 0
+  if attempt("RPUSH", log, line) and kept_lines >= 1 then
+    redis.call("LTRIM", log, digits(-math.floor(kept_lines)), -1)
+  end
+end
+
 --- includes/stalled/requeue.lua
 -- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
 
@@ -637,6 +680,8 @@ local function requeue_stalled_job(call, id, job, returning)
     redis.call("HDEL", job.key, "unbegun")
   else
     redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
+    local place = job.priority > 0 and queue.prioritized or waiting_list(queue)
+    record_stall(call, job, "back to " .. place:sub(#call.prefix + 1))
   end
   if job.priority > 0 then
     make_available(queue, id, job.priority, "LPUSH")
@@ -1079,6 +1124,7 @@ local function fail_stalled_job(call, id, job, reason)
   redis.call("HSET", job.key, "stc", stalls, "atm", digits(job.attempts + 1), "failedReason", reason,
     "finishedOn", call.timestamp)
   redis.call("HDEL", job.key, "defa", "unbegun")
+  record_stall(call, job, "failed: " .. reason)
   emit(queue, "stalled", id)
   emit(queue, "failed", id, "prev", "active", "failedReason", reason)
   note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),

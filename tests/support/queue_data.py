@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 
 import redis
 
 PREFIX = "emq"
 NOW = 1_700_000_000_000
 JOB = {"name": "work", "data": "{}", "opts": "{}", "timestamp": "1"}
+STALL_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z stall \d+ of at most \d+: ")
 LOCK = {"token": "token-of-its-worker", "ttl": 60_000}
 
 
@@ -45,9 +47,10 @@ def put(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, jobs=Non
             client.hset(target, mapping=value)
 
 
-def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX) -> dict:
+def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, history: bool = False) -> dict:
     """The whole queue as data: the part of each key after ``emq:<queue>:``, with its value.
-    Locks are listed under ``locks``; events lose their ids.
+    Locks are listed under ``locks``; events lose their ids.  What stalls append to the logs of
+    jobs is left out unless ``history`` is set.
     """
     base = key(queue, "", prefix)
     found: dict = {"locks": set()}
@@ -57,6 +60,10 @@ def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX) -> dic
             found["locks"].add(short[: -len(":lock")])
         else:
             found[short] = _value(client, name)
+    for short in [] if history else [short for short in found if short.endswith(":logs")]:
+        found[short] = [line for line in found[short] if not STALL_LINE.match(line)]
+        if not found[short]:
+            del found[short]
     return found
 
 

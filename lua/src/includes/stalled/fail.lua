@@ -7,6 +7,7 @@
 --- include parents/failure
 --- include stalled/call
 --- include stalled/job
+--- include stalled/history
 --- include stalled/untold
 
 local function note_all(call, id, ...)
@@ -24,6 +25,7 @@ local function fail_stalled_job(call, id, job, reason)
   redis.call("HSET", job.key, "stc", stalls, "atm", digits(job.attempts + 1), "failedReason", reason,
     "finishedOn", call.timestamp)
   redis.call("HDEL", job.key, "defa", "unbegun")
+  record_stall(call, job, "failed: " .. reason)
   emit(queue, "stalled", id)
   emit(queue, "failed", id, "prev", "active", "failedReason", reason)
   note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),

@@ -20,7 +20,7 @@ local function read_job(call, id)
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
   local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
-    "actorMaxStalledCount")
+    "actorMaxStalledCount", "pb", "processedOn")
   if fields.err then
     return { odd = key .. " is no hash; it stays in active" }
   end
@@ -42,14 +42,20 @@ local function read_job(call, id)
     key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
     attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
     unbegun = fields[7] and fields[7] == fields[4], max_stalled_count = fields[8] and number(fields[8]),
+    worker = fields[9], started_at = fields[10],
   }
 end
 
 -- Adds what matters for few jobs only.
 local function read_more(job)
-  local fields = redis.call("HMGET", job.key, "name", "pb", "deid", "parentKey")
-  job.name, job.worker, job.deduplication_id, job.parent_key = fields[1], fields[2], fields[3], fields[4]
+  local fields = redis.call("HMGET", job.key, "name", "deid", "parentKey")
+  job.name, job.deduplication_id, job.parent_key = fields[1], fields[2], fields[3]
   return job
+end
+
+-- How many stalls a job survives.
+local function allowed_stalls(call, job)
+  return number(job.opts.maxStalledCount) or job.max_stalled_count or call.max_stalled_count
 end
 
 local function has_live_scheduler(call, job)

@@ -1,5 +1,6 @@
 -- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
 --- include queue/line
+--- include stalled/history
 
 -- Records the stall, unless the job was not started. A job without a priority is added to
 -- `returning`, since one LPUSH takes them all.
@@ -9,6 +10,8 @@ local function requeue_stalled_job(call, id, job, returning)
     redis.call("HDEL", job.key, "unbegun")
   else
     redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
+    local place = job.priority > 0 and queue.prioritized or waiting_list(queue)
+    record_stall(call, job, "back to " .. place:sub(#call.prefix + 1))
   end
   if job.priority > 0 then
     make_available(queue, id, job.priority, "LPUSH")

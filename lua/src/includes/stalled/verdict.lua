@@ -14,8 +14,7 @@ local function verdict_when_stalled(call, job)
   if job.unbegun then
     return "requeue"
   end
-  local allowed = number(job.opts.maxStalledCount) or job.max_stalled_count or call.max_stalled_count
-  if job.stalls + 1 > allowed and not has_live_scheduler(call, job) then
+  if job.stalls + 1 > allowed_stalls(call, job) and not has_live_scheduler(call, job) then
     return "fail", STALL_LIMIT
   end
   local attempts = number(job.opts.attempts) or number(job.opts.at) or 0
