@@ -6,13 +6,14 @@ from typing import Any
 from uuid import uuid4
 
 import redis
-from dramatiq import Actor, Consumer, Message, Middleware
+from dramatiq import Actor, Consumer, Message, MessageProxy, Middleware
 from dramatiq.common import q_name
 from dramatiq.errors import ConnectionClosed, QueueJoinTimeout
 
 from ..errors import JobStalled
 from ..protocol.clients import client_from, client_of_parameters, client_with, own_client
-from ..protocol.keys import QueueKeys, id_to_text
+from ..protocol.job_pages import jobs_of_message
+from ..protocol.keys import QueueKeys, id_to_bytes, id_to_text
 from ..protocol.parameters import unknown_ones_named
 from ..protocol.records import FailedJob, QueueCounts
 from ..settings import Settings
@@ -22,7 +23,7 @@ from .begin import BeginRecorder
 from .consumer import CONSUMER_ERRORS, Desk, JobConsumer
 from .finish_rules import finish_rules
 from .in_flight import Holdings
-from .jobs import JOB_ID_OPTION, JobMessage, due_of, without_eta
+from .jobs import JOB_ID_OPTION, JobMessage, due_of, message_id_of, without_eta
 from .lifecycle import LockingBroker
 from .lock_renewer import ROUNDS_PER_LOCK, LockManager
 from .message_options import require_options
@@ -223,13 +224,30 @@ class EchoMQBroker(LockingBroker):
         """Let workers take the jobs of a paused queue again."""
         self._desk(queue_name).queue.set_paused(False)
 
-    def retry(self, queue_name: str, job_id: str | bytes) -> bool:
-        """Give a failed job another life, with no stalls on record.
+    def retry(self, queue_name: str, job_id: str | bytes | Message[Any] | MessageProxy) -> bool:
+        """Make a failed job available again, with no stalls on record.
+
+        Parameters:
+          queue_name(str)
+          job_id(str): The id of the job, or that of its message, as Dramatiq's
+            log lines show it; or the message itself.  By the id of a message,
+            a job is searched for among all that have failed, in bounded calls.
 
         Returns:
           bool: False when the queue has no such failed job.
         """
-        return self._desk(queue_name).queue.retry(job_id)
+        queue = self._desk(queue_name).queue
+        if isinstance(job_id, Message | MessageProxy):
+            own_id, message_id = job_id.options.get(JOB_ID_OPTION), job_id.message_id
+        else:
+            own_id, message_id = job_id, id_to_text(id_to_bytes(job_id))
+        if own_id is not None and queue.retry(own_id):
+            return True
+        # A message that was retried has a job for each time; the newest one is what has failed for good.
+        for job in jobs_of_message(self.client, queue.keys, message_id, ["failed"]):
+            if message_id in (job.message_id, message_id_of(queue.data_of(job.job_id) or b"")):
+                return queue.retry(job.job_id)
+        return False
 
     def jobs_stalled_out(self, queue_name: str, failed_jobs: Iterable[FailedJob]) -> None:
         """Let Dramatiq see the jobs that a check has failed.  Never raises."""

@@ -172,6 +172,14 @@ def dramatiq_message_from(job: TakenJob, queue_name: str) -> Message[Any] | None
     return message.copy(queue_name=queue_name, actor_name=actor_name)
 
 
+def message_id_of(data: bytes) -> str | None:
+    """Return the id of the message that a job's data holds, or None for other data."""
+    try:
+        return str(Message.decode(data).message_id)
+    except DecodeError:
+        return None
+
+
 def actor_name_of(job: TakenJob) -> str:
     """Return the name of the actor that a job is for.  It goes into log lines
     of Dramatiq: a name that no actor can have is made fit for one.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .job_info import STATES, JobInfo, job_info
-from .keys import QueueKeys
+from .keys import QueueKeys, id_to_bytes
 from .payload import read_payload
 from .scripts import load
 
@@ -82,4 +82,4 @@ def _is_of_message(client: Any, keys: QueueKeys, job: JobInfo, message_id: str) 
     if data is None:
         data = client.execute_command("HGET", keys.job(job.job_id), "data", NEVER_DECODE=True) or b""
     payload = read_payload(data, job.job_id)
-    return payload.message_id == message_id or (payload.args is None and message_id.encode() in data)
+    return payload.message_id == message_id or (payload.args is None and id_to_bytes(message_id) in data)

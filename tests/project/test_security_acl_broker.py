@@ -62,7 +62,7 @@ def work(admin, client) -> list:
     admin.hset(f"emq:q:{id_of(messages[1])}", mapping={"parentKey": "emq:q:parent", "parent": flags})
     consumer.nack(messages[1])
     outcome += [admin.exists("emq:q:de:d"), admin.zcard("emq:q:failed"), admin.hget("emq:q:parent", "defa") is not None]
-    outcome.append(broker.retry("q", id_of(messages[1])))
+    outcome += [broker.retry("q", id_of(messages[1])), broker.retry("q", "no-such-id")]
 
     queue = broker._desk("q").queue
     put(admin, repeat={"s": 1_000}, jobs={"repeat:s:1000": JOB}, **{"repeat:s": {"name": "work", "every": "60000"}})
