@@ -21,7 +21,7 @@ BROKER_RIGHTS = """
     ~emq:* +eval +evalsha +client|reply +ping +exists +get +set +del +unlink +rename +type +pttl +incr
     +hget +hmget +hset +hdel +llen +lpos +lpush +lrange +lrem +rpop +rpush
     +hlen +xlen +strlen +zpopmin +bzpopmin
-    +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrange +zrevrangebyscore +zscore
+    +sadd +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrange +zrevrangebyscore +zscore
 """
 
 
