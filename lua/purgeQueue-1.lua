@@ -121,8 +121,8 @@ local function read_meta(queue)
   local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
-  local max_events = number(meta[3])
-  queue.max_events = max_events and max_events >= 0 and digits(math.floor(max_events)) or "10000"
+  local max_events = math.floor(number(meta[3]) or 10000)
+  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
 end
 
@@ -154,7 +154,8 @@ end
 
 -- The parts before the first colon and after the last one that only keys of a queue have. A
 -- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
-local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true, workers = true,
+  echomq = true }
 local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
   unsuccessful = true }
 

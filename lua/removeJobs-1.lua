@@ -9,7 +9,8 @@ Returns for each id "done", or why it stays: "locked" by a worker, "scheduled" a
 scheduler, "children" when it waits for other jobs of a flow, "parent: …" when its own parent could not be
 told, "odd" for what is no job, "gone" without one.
 
-A flow parent no longer waits for a job that is removed. Its deduplication key goes as well.
+A flow parent no longer waits for a job that is removed. Its deduplication key goes as well, and
+the job that has waited for its end (keepLastIfActive) is added.
 
 Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 --]]
@@ -124,8 +125,8 @@ local function read_meta(queue)
   local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
-  local max_events = number(meta[3])
-  queue.max_events = max_events and max_events >= 0 and digits(math.floor(max_events)) or "10000"
+  local max_events = math.floor(number(meta[3]) or 10000)
+  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
 end
 
@@ -174,7 +175,8 @@ end
 
 -- The parts before the first colon and after the last one that only keys of a queue have. A
 -- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
-local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true, workers = true,
+  echomq = true }
 local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
   unsuccessful = true }
 
@@ -211,35 +213,6 @@ local function drop_from_active(queue, id)
   return redis.call("LREM", queue.active, -1, id) > 0
 end
 
---- includes/parents/parent.lua
--- The flow parent of a job, which may live in another queue. Needs:
-
--- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
--- is a table of `parent`, its decoded field, and `parent_key`.
-local function parent_of(job)
-  local data = job.parent
-  local key, id, base = job.parent_key, data.id, data.queueKey
-  if type(id) == "number" then
-    id = digits(id)
-  end
-  if type(id) == "string" and type(base) == "string" then
-    key = key or (base .. ":" .. id)
-  elseif key then
-    base, id = key:match("^(.*):(.-)$")
-  end
-  if not key or not base then
-    return nil
-  end
-  return { key = key, id = id, queue = queue_at(base .. ":") }
-end
-
--- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
--- node of a cluster, or for an ACL user that may not touch them.
-local function unfit_parent(parent)
-  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
-    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
-end
-
 --- includes/queue/wake.lua
 -- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
 -- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
@@ -270,6 +243,20 @@ local function mark_next_due(queue)
   end
 end
 
+--- includes/queue/delay.lua
+-- How a job comes to wait for a time. Needs:
+
+-- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
+local function delay(queue, id, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  local score = last and math.min(tonumber(last) + 1, highest) or lowest
+  redis.call("ZADD", queue.delayed, digits(score), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
+
 --- includes/queue/line.lua
 -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
 -- queue's meta must have been read. Needs:
@@ -295,18 +282,127 @@ local function make_available(queue, id, priority, push)
   end
 end
 
---- includes/queue/delay.lua
--- How a job comes to wait for a time. Needs:
+--- includes/queue/add.lua
+-- How a new job, whose hash is there, comes into a queue. Needs:
 
--- Delays a job. Jobs that are due in the same ms keep their order, up to 4,096 of them.
-local function delay(queue, id, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  local score = last and math.min(tonumber(last) + 1, highest) or lowest
-  redis.call("ZADD", queue.delayed, digits(score), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
+-- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+local function add_to_queue(queue, id, name, priority, due, is_first)
+  emit_last(queue, "added", id, "name", name)
+  if due > 0 then
+    delay(queue, id, due)
+  else
+    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+    wake(queue)
+    emit(queue, "waiting", id)
+  end
+end
+
+--- includes/finish/deduplication.lua
+-- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
+
+-- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+local function release_deduplication(queue, deduplication_id, id)
+  local key = queue.prefix .. "de:" .. deduplication_id
+  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+    redis.call("DEL", key)
+  end
+end
+
+--- includes/finish/next_job.lua
+-- What the end of a job means to its deduplication id: the key that keeps a second job away is
+-- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+-- The id that the job was given when it came, unless a job has it by now.
+local function id_of_next(queue, id)
+  local count = digits(redis.call("INCR", queue.prefix .. "id"))
+  return id and not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0 and id or count
+end
+
+-- Lets the next job keep others away in its turn.
+local function hold_deduplication(queue, deduplication_id, id, opts)
+  local rule = type(opts.de) == "table" and opts.de or {}
+  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+end
+
+-- The fields that only some jobs have.
+local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+  local fields = { "deid", deduplication_id }
+  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+    if value then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+  end
+  return fields
+end
+
+-- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+-- stays there when it cannot be added.
+local function add_next_job(queue, deduplication_id, timestamp)
+  local stored = queue.prefix .. "dn:" .. deduplication_id
+  if redis.call("EXISTS", stored) == 0 then
+    return nil
+  end
+  local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+  if fault then
+    return "the job that waits for its end was not added: " .. fault
+  end
+  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+  local opts, id = object(opts_text), id_of_next(queue, own_id)
+  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+  hold_deduplication(queue, deduplication_id, id, opts)
+  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+    opts.lifo == true)
+  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+    attempt("SADD", dependencies, queue.prefix .. id)
+  end
+  redis.call("DEL", stored)
+  return nil
+end
+
+-- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+-- wrong, if anything did.
+local function end_deduplication(queue, deduplication_id, id, timestamp)
+  if not deduplication_id then
+    return nil
+  end
+  release_deduplication(queue, deduplication_id, id)
+  return add_next_job(queue, deduplication_id, timestamp)
+end
+
+--- includes/parents/parent.lua
+-- The flow parent of a job, which may live in another queue. Needs:
+
+-- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
+-- is a table of `parent`, its decoded field, and `parent_key`.
+local function parent_of(job)
+  local data = job.parent
+  local key, id, base = job.parent_key, data.id, data.queueKey
+  if type(id) == "number" then
+    id = digits(id)
+  end
+  if type(id) == "string" and type(base) == "string" then
+    key = key or (base .. ":" .. id)
+  elseif key then
+    base, id = key:match("^(.*):(.-)$")
+  end
+  if not key or not base then
+    return nil
+  end
+  return { key = key, id = id, queue = queue_at(base .. ":") }
+end
+
+-- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
+-- node of a cluster, or for an ACL user that may not touch them.
+local function unfit_parent(parent)
+  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
 end
 
 --- includes/parents/release.lua
@@ -359,7 +455,8 @@ end
 
 local function release_deduplication_of_removed(id, deduplication_id)
   if deduplication_id and attempt("GET", prefix .. "de:" .. deduplication_id) == id then
-    redis.call("DEL", prefix .. "de:" .. deduplication_id, prefix .. "dn:" .. deduplication_id)
+    redis.call("DEL", prefix .. "de:" .. deduplication_id)
+    add_next_job(queue, deduplication_id, timestamp)
   end
 end
 

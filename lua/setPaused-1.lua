@@ -120,8 +120,8 @@ local function read_meta(queue)
   local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
-  local max_events = number(meta[3])
-  queue.max_events = max_events and max_events >= 0 and digits(math.floor(max_events)) or "10000"
+  local max_events = math.floor(number(meta[3]) or 10000)
+  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
 end
 

@@ -134,8 +134,8 @@ local function read_meta(queue)
   local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
-  local max_events = number(meta[3])
-  queue.max_events = max_events and max_events >= 0 and digits(math.floor(max_events)) or "10000"
+  local max_events = math.floor(number(meta[3]) or 10000)
+  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
 end
 
@@ -246,6 +246,34 @@ local function promote_due_jobs(queue, timestamp)
   end
 end
 
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
+
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true, workers = true,
+  echomq = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
 --- includes/fetch/pop.lua
 -- How ids leave the front of a queue, and how those that were skipped go back to their places.
 -- Needs no other include.
@@ -344,7 +372,7 @@ local function fetch_jobs(queue, fetch)
     if not id then
       break
     end
-    local fields = read_fields(queue, id)
+    local fields = not is_reserved(id) and read_fields(queue, id)
     local there = fields and (fields[1] or redis.call("EXISTS", queue.prefix .. id) == 1)
     if there and counter(fields[4]) > 0 and fetch.suspects_wanted <= 0 then
       skipped[#skipped + 1] = { id, score }

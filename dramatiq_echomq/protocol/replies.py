@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -85,6 +86,19 @@ def active_job_from(row: Sequence[Any], now: int) -> ActiveJob:
         args=payload.args,
         kwargs=payload.kwargs,
     )
+
+
+def with_copies(jobs: list[ActiveJob]) -> list[ActiveJob]:
+    """Call the second id of a job that leaves ``active`` a copy, as a check
+    does: a call that reports sees only the ids of its own batch.
+    """
+    leaving: set[str] = set()
+    for at, job in enumerate(jobs):
+        if job.verdict in ("requeue", "fail"):
+            if job.job_id in leaving:
+                jobs[at] = dataclasses.replace(job, verdict="copy", verdict_once_marked="copy")
+            leaving.add(job.job_id)
+    return jobs
 
 
 def _text(value: bytes) -> str:

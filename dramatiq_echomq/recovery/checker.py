@@ -12,7 +12,7 @@ import redis
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import ActiveJob, StalledCheck
-from ..protocol.replies import StalledReply, active_job_from, check_from
+from ..protocol.replies import StalledReply, active_job_from, check_from, with_copies
 from ..protocol.scripts import load
 from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_no_others, require_prefix, require_whole_number
@@ -37,6 +37,8 @@ class StalledChecker:
         Defaults to 1; a job that stalls more often is moved to ``failed``.
       batch_size(int): How many ids one script call looks at, so that Redis
         is never blocked for long.  Defaults to 1,000.
+      dead_message_ttl(int): How many ms a check keeps failed jobs whose opts
+        do not say so.  Defaults to None: they are left alone.
 
     Raises:
       SettingError: When one of these cannot be used.  It is a ValueError.
@@ -50,6 +52,7 @@ class StalledChecker:
         stalled_interval: int = Settings.stalled_interval,
         max_stalled_count: int = Settings.max_stalled_count,
         batch_size: int = Settings.batch_size,
+        dead_message_ttl: int | None = None,
         **unknown: NoReturn,
     ) -> None:
         require_no_others(unknown, type(self).__init__)
@@ -60,6 +63,9 @@ class StalledChecker:
         self.stalled_interval = require_whole_number("stalled_interval", stalled_interval, minimum=1)
         self.max_stalled_count = require_whole_number("max_stalled_count", max_stalled_count, minimum=0)
         self.batch_size = require_whole_number("batch_size", batch_size, minimum=1)
+        if dead_message_ttl is not None:
+            require_whole_number("dead_message_ttl", dead_message_ttl, minimum=1_000)
+        self.dead_message_ttl = dead_message_ttl
         self._sweeper_id = uuid.uuid4().hex
         self._sweeps = itertools.count(1)
 
@@ -117,7 +123,7 @@ class StalledChecker:
             offset, anchor = reply.next_offset, reply.next_anchor
             now = int(time.time() * 1000)
             jobs += [active_job_from(row, now) for row in reply.verdicts]
-        return jobs
+        return with_copies(jobs)
 
     def _sweep_in_batches(self, keys: QueueKeys, *, interval: int | str) -> StalledCheck:
         # With the process: a checker that is made before a fork is one sweeper in each of them.
@@ -175,7 +181,7 @@ class StalledChecker:
                 offset,
                 anchor,
                 mode,
-                "",
+                "" if self.dead_message_ttl is None else self.dead_message_ttl,
                 remaining,
             ],
         )

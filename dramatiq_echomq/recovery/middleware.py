@@ -111,7 +111,14 @@ class StalledCheckerMiddleware(Middleware):
         try:
             settings = self._settings_for(broker)
             own = own_client(client, type(self).__name__)
-            return Recoverer(broker, worker, client=own, settings=settings, queues=self.queues)
+            return Recoverer(
+                broker,
+                worker,
+                client=own,
+                settings=settings,
+                queues=self.queues,
+                dead_message_ttl=self._dead_message_ttl_of(broker),
+            )
         except SettingError as error:
             self.logger.error("Stalled jobs are not recovered: %s.", error)
             return None
@@ -123,6 +130,15 @@ class StalledCheckerMiddleware(Middleware):
             return self.settings
         lock_duration = self.settings.lock_duration if self.has_own_lock_duration else own.lock_duration
         return dataclasses.replace(self.settings, prefix=own.prefix, lock_duration=lock_duration)
+
+    def _dead_message_ttl_of(self, broker: Broker) -> int | None:
+        """Return for how long failed jobs are kept, where they are an EchoMQBroker's own
+        to remove: in its queues, on its server.
+        """
+        own = getattr(broker, "settings", None)
+        if not isinstance(own, Settings) or self.has_own_prefix:
+            return None
+        return own.dead_message_ttl if self.client in (None, redis_client_of(broker)) else None
 
     def _stop_sweeper(self, worker: Worker) -> None:
         sweeper = self._sweepers.pop(id(worker), None)

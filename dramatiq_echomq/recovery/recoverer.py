@@ -28,10 +28,18 @@ class Recoverer:
       client(redis.Redis)
       settings(Settings)
       queues(Iterable[str]): The queues to check, or None for the worker's.
+      dead_message_ttl(int): How many ms failed jobs are kept; None for ever.
     """
 
     def __init__(
-        self, broker: Broker, worker: Worker, *, client: Any, settings: Settings, queues: Iterable[str] | None
+        self,
+        broker: Broker,
+        worker: Worker,
+        *,
+        client: Any,
+        settings: Settings,
+        queues: Iterable[str] | None,
+        dead_message_ttl: int | None = None,
     ) -> None:
         self.broker = broker
         self.worker = worker
@@ -43,6 +51,7 @@ class Recoverer:
             stalled_interval=settings.stalled_interval,
             max_stalled_count=settings.max_stalled_count,
             batch_size=settings.batch_size,
+            dead_message_ttl=dead_message_ttl,
         )
         self.reporter = StalledReporter(self.checker)
         self.notices = Notices(client)

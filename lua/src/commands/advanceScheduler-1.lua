@@ -67,6 +67,8 @@ redis.call("INCR", prefix .. "id")
 redis.call("HSET", prefix .. id, "name", plan[1] or job[2] or "", "data", plan[2] or job[3] or "{}",
   "opts", opts_of_next(opts, due, count, id), "timestamp", timestamp, "delay", digits(math.max(due - now, 0)),
   "priority", digits(priority), "rjk", scheduler)
-redis.call("HSET", prefix .. producer, "nrjid", id)
+if redis.call("EXISTS", prefix .. producer) == 1 then
+  redis.call("HSET", prefix .. producer, "nrjid", id)
+end
 add_to_queue(queue, id, plan[1] or job[2] or "", priority, due > now and due or 0)
 return 1

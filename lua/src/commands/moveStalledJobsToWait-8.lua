@@ -44,7 +44,8 @@ marks, and those left over at the end name ids that are no longer in `active`.
 --- include queue/keys
 --- include queue/meta
 --- include queue/events
---- include queue/wake
+--- include queue/full
+--- include finish/retention
 --- include stalled/call
 --- include stalled/throttle
 --- include stalled/cursor
@@ -57,14 +58,15 @@ local call = read_call()
 local queue = call.queue
 
 local function check()
-  set_marks_aside(call)
   trim_events(queue)
+  set_marks_aside(call)
   resume(call)
   local ended = walk(call, apply_verdicts)
-  if call.counts.recovered > 0 then
-    wake(queue)
-  end
+  wake_for_what_changed(call)
   release_marks(call, ended)
+  if ended then
+    prune(queue, queue.failed, call.keep_failed, call.timestamp)
+  end
   local answer = reply(call, -1, ended)
   record_reply(call, answer)
   return answer
@@ -85,6 +87,7 @@ local answer = recorded_reply(call)
 if answer then
   return answer
 end
+write_although_full(queue)
 local waits = call.interval and call.step == 0 and throttled(call)
 if waits then
   return reply(call, waits, true)

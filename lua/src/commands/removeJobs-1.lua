@@ -8,7 +8,8 @@ Returns for each id "done", or why it stays: "locked" by a worker, "scheduled" a
 scheduler, "children" when it waits for other jobs of a flow, "parent: …" when its own parent could not be
 told, "odd" for what is no job, "gone" without one.
 
-A flow parent no longer waits for a job that is removed. Its deduplication key goes as well.
+A flow parent no longer waits for a job that is removed. Its deduplication key goes as well, and
+the job that has waited for its end (keepLastIfActive) is added.
 
 Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 --]]
@@ -18,6 +19,7 @@ Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 --- include queue/events
 --- include queue/remove
 --- include queue/reserved
+--- include finish/next_job
 --- include parents/parent
 --- include parents/release
 
@@ -47,7 +49,8 @@ end
 
 local function release_deduplication_of_removed(id, deduplication_id)
   if deduplication_id and attempt("GET", prefix .. "de:" .. deduplication_id) == id then
-    redis.call("DEL", prefix .. "de:" .. deduplication_id, prefix .. "dn:" .. deduplication_id)
+    redis.call("DEL", prefix .. "de:" .. deduplication_id)
+    add_next_job(queue, deduplication_id, timestamp)
   end
 end
 

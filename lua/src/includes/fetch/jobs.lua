@@ -10,6 +10,7 @@
 -- Needs:
 --- include values
 --- include queue/events
+--- include queue/reserved
 --- include queue/wake
 --- include fetch/pop
 --- include fetch/describe
@@ -45,7 +46,7 @@ local function fetch_jobs(queue, fetch)
     if not id then
       break
     end
-    local fields = read_fields(queue, id)
+    local fields = not is_reserved(id) and read_fields(queue, id)
     local there = fields and (fields[1] or redis.call("EXISTS", queue.prefix .. id) == 1)
     if there and counter(fields[4]) > 0 and fetch.suspects_wanted <= 0 then
       skipped[#skipped + 1] = { id, score }

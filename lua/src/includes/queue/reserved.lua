@@ -10,7 +10,8 @@ end
 
 -- The parts before the first colon and after the last one that only keys of a queue have. A
 -- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
-local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true, workers = true,
+  echomq = true }
 local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
   unsuccessful = true }
 

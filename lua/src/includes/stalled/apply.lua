@@ -1,5 +1,6 @@
 -- Does what the verdicts say. Takes the `call` of stalled/call. Needs:
 --- include queue/line
+--- include queue/wake
 --- include stalled/call
 --- include stalled/verdict
 --- include stalled/requeue
@@ -43,4 +44,14 @@ local function apply_verdicts(call, ids)
     counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))
   end
   return #leaving
+end
+
+-- Wakes an idle worker for jobs that came back, and for places that jobs which left `active`
+-- have freed in a queue with a global concurrency.
+local function wake_for_what_changed(call)
+  local queue, counts = call.queue, call.counts
+  if counts.recovered > 0 or queue.concurrency and counts.failed + counts.dropped > 0
+    and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+    wake(queue)
+  end
 end

@@ -1,5 +1,6 @@
 -- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
 --- include values
+--- include queue/reserved
 --- include stalled/call
 
 local NO_PARENT = {}
@@ -16,7 +17,7 @@ end
 -- The job with an id, or nil without a hash. `odd` says why a job cannot be judged.
 local function read_job(call, id)
   local key = call.prefix .. id
-  if call.reserved[key] then
+  if call.reserved[key] or is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
   local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",

@@ -1,5 +1,6 @@
 -- What is asked about many ids with one command, since a call of a command costs more than
--- what it does. Needs no other include but takes the `call` of stalled/call.
+-- what it does. Takes the `call` of stalled/call. Needs:
+--- include queue/reserved
 
 -- The reply of a command about some members of a key; empty when the key is not there.
 local function membership(command, key, ids)
@@ -35,14 +36,14 @@ local function lockless_places(call, ids)
   return places
 end
 
--- Whether there is something under the key of every job, which is enough to mark them all.
-local function all_exist(call, ids)
-  local keys = {}
-  for at, id in ipairs(ids) do
-    keys[at] = call.prefix .. id
-    if call.reserved[keys[at]] then
+-- Whether there is a job under the key of each id, which is enough to mark them all.
+local function all_are_jobs(call, ids)
+  for _, id in ipairs(ids) do
+    local key = call.prefix .. id
+    local fields = not (call.reserved[key] or is_reserved(id)) and redis.pcall("HLEN", key)
+    if type(fields) ~= "number" or fields == 0 then
       return false
     end
   end
-  return #keys > 0 and redis.call("EXISTS", unpack(keys)) == #keys
+  return #ids > 0
 end

@@ -47,7 +47,7 @@ local function judge(call, ids, use)
       new[#new + 1] = id
     end
   end
-  local none_is_odd = not call.is_report and all_exist(call, new)
+  local none_is_odd = not call.is_report and all_are_jobs(call, new)
   for at, place in ipairs(places) do
     local id = lockless[at]
     if call.handled[id] or earlier[at] and not was_fetched_since(call, id, earlier[at]) then
