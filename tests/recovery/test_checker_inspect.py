@@ -147,3 +147,13 @@ def test_a_report_on_a_mixture_is_what_the_check_then_does(client):
 
     assert (would("requeue"), would("fail")) == (check.recovered_ids, check.failed_ids)
     assert (len(would("drop")), len(set(would("mark")))) == (check.dropped, check.marked)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 1000])
+@pytest.mark.parametrize(("fields", "verdict"), [({}, "requeue"), ({"stc": "1"}, "fail")])
+def test_a_second_id_of_a_job_is_a_copy_in_whichever_batch(client, batch_size, fields, verdict):
+    put(client, active=["a", "b", "a", "c", "a"], jobs={"a": fields, "b": {}, "c": {}}, locks=["b", "c"], stalled={"a"})
+
+    jobs = StalledChecker(client, batch_size=batch_size).inspect("q")
+
+    assert [job.verdict for job in jobs] == [verdict, "healthy", "copy", "healthy", "copy"]

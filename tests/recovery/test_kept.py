@@ -118,3 +118,20 @@ def test_jobs_that_come_back_remove_nobody(client):
 
     after = state(client)
     assert (after["failed"], after["wait"]) == (EARLIER, ["a"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0.5, {"count": 0.9}, {"age": 0}, {"age": -5}, {"age": "0"}, {"count": 5, "age": 0}, {"count": 1}],
+    ids=repr,
+)
+def test_the_data_of_a_job_that_goes_comes_with_the_reply(client, value):
+    """Else nobody could be told whose failure it was."""
+    put(client, active=["a"], jobs={"a": {"opts": json.dumps({"removeOnFail": value}), "data": "[7]"}}, stalled={"a"})
+    if value == {"count": 1}:  # it is the oldest by the clock of another machine
+        put(client, failed={"later": NOW + 60_000})
+
+    [failed] = StalledChecker(client, max_stalled_count=0).check("q").failed_jobs
+
+    assert "a" not in state(client)
+    assert failed.data == b"[7]"

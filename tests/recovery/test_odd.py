@@ -175,3 +175,24 @@ def test_other_jobs_are_recovered_around_every_oddity_at_once(client):
     assert check.recovered_ids == ("a", "parent", "counter", "opts", "z")
     assert [job_id for job_id, _ in check.oddities] == ["parent", "opts", "wait", "string"]
     assert state(client)["active"] == ["string", "wait"]
+
+
+@pytest.mark.parametrize("kind", [["x"], {"x"}, {"x": 1}, "text"], ids=["list", "set", "zset", "string"])
+@pytest.mark.parametrize("others", [(), ("b",)], ids=["alone", "beside a job"])
+def test_an_id_that_is_no_hash_is_judged_the_same_by_every_check(client, kind, others):
+    put(client, active=["odd", *others], jobs={job_id: {} for job_id in others}, locks=others, odd=kind)
+    before = state(client)
+
+    for _ in range(4):
+        check = StalledChecker(client).check("q")
+        assert check == StalledCheck("q", oddities=(("odd", "emq:q:odd is no hash; it stays in active"),))
+
+    assert state(client) == before
+
+
+def test_an_id_that_is_no_hash_keeps_no_job_from_being_marked(client):
+    put(client, active=["b", "odd", "a"], jobs={"a": {}, "b": {}}, odd="text")
+
+    assert StalledChecker(client).check("q").marked == 2
+
+    assert state(client)["stalled"] == {"a", "b"}

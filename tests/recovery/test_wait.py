@@ -179,7 +179,7 @@ def test_a_job_that_was_fetched_and_never_begun_comes_back_for_free(client):
     )
 
 
-@pytest.mark.parametrize(("limit", "kept"), [("0", 0), ("10", 10), (None, 10_000)])
+@pytest.mark.parametrize(("limit", "kept"), [("0", 0), ("-0", 0), ("0.9", 0), ("10", 10), (None, 10_000)])
 def test_events_are_trimmed_to_about_the_length_in_meta(client, limit, kept):
     put(client, **({"meta": {"opts.maxLenEvents": limit}} if limit else {}))
     with client.pipeline() as pipeline:
@@ -192,7 +192,7 @@ def test_events_are_trimmed_to_about_the_length_in_meta(client, limit, kept):
     assert kept <= client.xlen("emq:q:events") < kept + 400
 
 
-@pytest.mark.parametrize("limit", ["-1", "many", "inf", "", "9" * 30])
+@pytest.mark.parametrize("limit", ["-1", "-0.5", "many", "inf", "", "9" * 30])
 def test_an_odd_length_of_events_stops_no_check_and_drops_no_event(client, limit):
     earlier = [event("drained", str(number)) for number in range(300)]
     put(client, active=["a"], jobs={"a": {}}, stalled={"a"}, meta={"opts.maxLenEvents": limit})

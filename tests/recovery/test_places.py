@@ -1,0 +1,43 @@
+"""A queue with a global concurrency: jobs that leave `active` free places, and a worker must know."""
+
+from __future__ import annotations
+
+import pytest
+
+from dramatiq_echomq import StalledChecker
+
+from ..support.queue_data import put, state
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+WOKEN = {"0": 0}
+POISON = {"stc": "1"}
+
+
+@pytest.mark.parametrize("waiting", [{"wait": ["w"]}, {"prioritized": {"w": 2**33}}], ids=["wait", "prioritized"])
+@pytest.mark.parametrize("jobs", [{"a": POISON, "w": {}}, {"w": {}}], ids=["fails", "drops"])
+def test_a_check_that_frees_a_place_wakes_a_worker(client, jobs, waiting):
+    put(client, active=["a"], jobs=jobs, stalled={"a"}, meta={"concurrency": "1"}, **waiting)
+
+    StalledChecker(client).check("q")
+
+    assert state(client)["marker"] == WOKEN
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [
+        {"meta": {"concurrency": "1"}},
+        {"meta": {"concurrency": "1", "paused": "1"}, "paused": ["w"], "wait": ["w2"]},
+        {"meta": {"concurrency": "1"}, "wait": ["w"], "active": ["b"], "locks": ["b"]},
+        {"wait": ["w"]},
+    ],
+    ids=["nothing waits", "a paused queue", "no place is free", "no limit"],
+)
+def test_it_wakes_none_for_nothing(client, queue):
+    put(client, active=["a"], jobs={"a": POISON, "b": {}}, stalled={"a"})
+    put(client, **queue)
+
+    StalledChecker(client).check("q")
+
+    assert "marker" not in state(client)
