@@ -152,8 +152,8 @@ local function read_meta(queue)
   local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
-  local max_events = number(meta[3])
-  queue.max_events = max_events and max_events >= 0 and digits(math.floor(max_events)) or "10000"
+  local max_events = math.floor(number(meta[3]) or 10000)
+  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
 end
 
@@ -189,33 +189,126 @@ local function emit_last(queue, event, id, ...)
   redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
---- includes/queue/wake.lua
--- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
--- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+--- includes/queue/full.lua
+-- What scripts can do while Redis is at its `maxmemory` and may evict nothing. Needs no other
+-- include.
 
--- Whether as many jobs are active as the queue's global concurrency allows.
-local function is_maxed(queue)
-  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
+-- Redis then refuses a command that may take more memory, but only until the script has written
+-- something: it stops none in the middle. A script whose purpose is to finish, give back or
+-- recover jobs goes on when the first command that writes may not take more, as this one, which
+-- changes nothing. A script that adds jobs must not begin so.
+local function write_although_full(queue)
+  redis.call("HDEL", queue.meta, "")
 end
 
--- Wakes an idle worker, unless none may fetch a job now.
-local function wake(queue)
-  if not queue.is_paused and not is_maxed(queue) then
-    redis.call("ZADD", queue.marker, 0, "0")
+--- includes/queue/reserved.lua
+-- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
+-- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
+-- key of a queue. Needs no other include.
+
+local RESERVED = {}
+for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
+    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+  RESERVED[name] = true
+end
+
+-- The parts before the first colon and after the last one that only keys of a queue have. A
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
+local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true, workers = true,
+  echomq = true }
+local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
+  unsuccessful = true }
+
+-- Whether an id is the name of a key that is not a job's hash.
+local function is_reserved(id)
+  local first = id:match("^([^:]*):")
+  if not first then
+    return RESERVED[id] or id == ""
+  end
+  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
+    or first == "repeat" and not id:find(":%d+$")
+end
+
+--- includes/queue/remove.lua
+-- How a job is removed. Needs:
+
+-- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
+-- queue. The lock is not among that: a job that is removed when it finishes has none any more.
+-- Nor is its id removed from where it stands in the queue.
+local function remove_job(queue, id)
+  if is_reserved(id) then
+    return
+  end
+  local key = queue.prefix .. id
+  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
+    key .. ":unsuccessful")
+end
+
+-- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+-- not written again. Returns whether it was there.
+local function drop_from_active(queue, id)
+  redis.call("DEL", queue.prefix .. id .. ":lock")
+  redis.call("SREM", queue.stalled, id)
+  return redis.call("LREM", queue.active, -1, id) > 0
+end
+
+--- includes/finish/retention.lua
+-- Which finished jobs are kept, and for how long. Needs:
+
+-- The most finished jobs that one more finished job removes.
+local PRUNED_AT_ONCE = 1000
+
+-- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
+-- have `count` and `age` (seconds), empty for all.
+local function retention(value)
+  if value == true then
+    return { count = 0 }
+  end
+  local rule = type(value) == "table" and value or { count = value }
+  local count = number(rule.count)
+  return { count = count and math.floor(count), age = number(rule.age) }
+end
+
+-- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
+-- The job's own `count` or `age` alone leaves no other bound.
+local function retention_of_completed(opts, keep)
+  local own = retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+  return (own.count or own.age) and own or keep
+end
+
+local function retention_of_failed(opts, keep)
+  local own = retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
+  return (own.count or own.age) and own or keep
+end
+
+-- Removes what a finished set holds beyond `keep`.
+local function prune(queue, finished, keep, timestamp)
+  local surplus = {}
+  if keep.age then
+    surplus = redis.call("ZRANGEBYSCORE", finished, "-inf", digits(timestamp - keep.age * 1000),
+      "LIMIT", 0, PRUNED_AT_ONCE)
+  end
+  for _, id in ipairs(surplus) do
+    remove_job(queue, id)
+    redis.call("ZREM", finished, id)
+  end
+  if keep.count and keep.count >= 0 then
+    local excess = math.min(redis.call("ZCARD", finished) - keep.count, PRUNED_AT_ONCE)
+    local popped = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}
+    for at = 1, #popped, 2 do
+      remove_job(queue, popped[at])
+    end
   end
 end
 
--- When the next delayed job is due in ms, or nil.
-local function next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096)
-end
-
--- Tells idle workers when the next delayed job is due.
-local function mark_next_due(queue)
-  local due = next_due(queue)
-  if due then
-    redis.call("ZADD", queue.marker, digits(due), "1")
+-- Puts a job among the finished ones, or removes it when none are kept.
+local function retain(queue, finished, id, keep, timestamp)
+  if keep.count == 0 then
+    redis.call("ZREM", finished, id)
+    remove_job(queue, id)
+  else
+    redis.call("ZADD", finished, timestamp, id)
+    prune(queue, finished, keep, tonumber(timestamp))
   end
 end
 
@@ -291,7 +384,7 @@ end
 
 --- includes/stalled/lookup.lua
 -- What is asked about many ids with one command, since a call of a command costs more than
--- what it does. Needs no other include but takes the `call` of stalled/call.
+-- what it does. Takes the `call` of stalled/call. Needs:
 
 -- The reply of a command about some members of a key; empty when the key is not there.
 local function membership(command, key, ids)
@@ -327,16 +420,16 @@ local function lockless_places(call, ids)
   return places
 end
 
--- Whether there is something under the key of every job, which is enough to mark them all.
-local function all_exist(call, ids)
-  local keys = {}
-  for at, id in ipairs(ids) do
-    keys[at] = call.prefix .. id
-    if call.reserved[keys[at]] then
+-- Whether there is a job under the key of each id, which is enough to mark them all.
+local function all_are_jobs(call, ids)
+  for _, id in ipairs(ids) do
+    local key = call.prefix .. id
+    local fields = not (call.reserved[key] or is_reserved(id)) and redis.pcall("HLEN", key)
+    if type(fields) ~= "number" or fields == 0 then
       return false
     end
   end
-  return #keys > 0 and redis.call("EXISTS", unpack(keys)) == #keys
+  return #ids > 0
 end
 
 --- includes/stalled/cursor.lua
@@ -493,6 +586,36 @@ local function make_available(queue, id, priority, push)
   end
 end
 
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+
+-- Whether as many jobs are active as the queue's global concurrency allows.
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
+end
+
+-- Wakes an idle worker, unless none may fetch a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+-- When the next delayed job is due in ms, or nil.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
+end
+
+-- Tells idle workers when the next delayed job is due.
+local function mark_next_due(queue)
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
+  end
+end
+
 --- includes/stalled/job.lua
 -- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
 
@@ -510,7 +633,7 @@ end
 -- The job with an id, or nil without a hash. `odd` says why a job cannot be judged.
 local function read_job(call, id)
   local key = call.prefix .. id
-  if call.reserved[key] then
+  if call.reserved[key] or is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
   local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
@@ -608,7 +731,7 @@ local function judge(call, ids, use)
       new[#new + 1] = id
     end
   end
-  local none_is_odd = not call.is_report and all_exist(call, new)
+  local none_is_odd = not call.is_report and all_are_jobs(call, new)
   for at, place in ipairs(places) do
     local id = lockless[at]
     if call.handled[id] or earlier[at] and not was_fetched_since(call, id, earlier[at]) then
@@ -695,116 +818,6 @@ local function requeue_stalled_job(call, id, job, returning)
   call.counts.recovered = call.counts.recovered + 1
   call.recovered_ids[#call.recovered_ids + 1] = id
   call.handled[id] = job.attempts_started
-end
-
---- includes/queue/reserved.lua
--- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
--- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
--- key of a queue. Needs no other include.
-
-local RESERVED = {}
-for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
-    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
-  RESERVED[name] = true
-end
-
--- The parts before the first colon and after the last one that only keys of a queue have. A
--- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
-local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true }
-local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
-  unsuccessful = true }
-
--- Whether an id is the name of a key that is not a job's hash.
-local function is_reserved(id)
-  local first = id:match("^([^:]*):")
-  if not first then
-    return RESERVED[id] or id == ""
-  end
-  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
-    or first == "repeat" and not id:find(":%d+$")
-end
-
---- includes/queue/remove.lua
--- How a job is removed. Needs:
-
--- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
--- queue. The lock is not among that: a job that is removed when it finishes has none any more.
--- Nor is its id removed from where it stands in the queue.
-local function remove_job(queue, id)
-  if is_reserved(id) then
-    return
-  end
-  local key = queue.prefix .. id
-  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
-    key .. ":unsuccessful")
-end
-
--- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
--- not written again. Returns whether it was there.
-local function drop_from_active(queue, id)
-  redis.call("DEL", queue.prefix .. id .. ":lock")
-  redis.call("SREM", queue.stalled, id)
-  return redis.call("LREM", queue.active, -1, id) > 0
-end
-
---- includes/finish/retention.lua
--- Which finished jobs are kept, and for how long. Needs:
-
--- The most finished jobs that one more finished job removes.
-local PRUNED_AT_ONCE = 1000
-
--- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
--- have `count` and `age` (seconds), empty for all.
-local function retention(value)
-  if value == true then
-    return { count = 0 }
-  end
-  local rule = type(value) == "table" and value or { count = value }
-  local count = number(rule.count)
-  return { count = count and math.floor(count), age = number(rule.age) }
-end
-
--- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
--- The job's own `count` or `age` alone leaves no other bound.
-local function retention_of_completed(opts, keep)
-  local own = retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
-  return (own.count or own.age) and own or keep
-end
-
-local function retention_of_failed(opts, keep)
-  local own = retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
-  return (own.count or own.age) and own or keep
-end
-
--- Removes what a finished set holds beyond `keep`.
-local function prune(queue, finished, keep, timestamp)
-  local surplus = {}
-  if keep.age then
-    surplus = redis.call("ZRANGEBYSCORE", finished, "-inf", digits(timestamp - keep.age * 1000),
-      "LIMIT", 0, PRUNED_AT_ONCE)
-  end
-  for _, id in ipairs(surplus) do
-    remove_job(queue, id)
-    redis.call("ZREM", finished, id)
-  end
-  if keep.count and keep.count >= 0 then
-    local excess = math.min(redis.call("ZCARD", finished) - keep.count, PRUNED_AT_ONCE)
-    local popped = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}
-    for at = 1, #popped, 2 do
-      remove_job(queue, popped[at])
-    end
-  end
-end
-
--- Puts a job among the finished ones, or removes it when none are kept.
-local function retain(queue, finished, id, keep, timestamp)
-  if keep.count == 0 then
-    redis.call("ZREM", finished, id)
-    remove_job(queue, id)
-  else
-    redis.call("ZADD", finished, timestamp, id)
-    prune(queue, finished, keep, tonumber(timestamp))
-  end
 end
 
 --- includes/queue/delay.lua
@@ -1218,6 +1231,16 @@ local function apply_verdicts(call, ids)
   return #leaving
 end
 
+-- Wakes an idle worker for jobs that came back, and for places that jobs which left `active`
+-- have freed in a queue with a global concurrency.
+local function wake_for_what_changed(call)
+  local queue, counts = call.queue, call.counts
+  if counts.recovered > 0 or queue.concurrency and counts.failed + counts.dropped > 0
+    and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+    wake(queue)
+  end
+end
+
 --- includes/stalled/report.lua
 -- Says what a check would do, and writes nothing. Takes the `call` of stalled/call. Needs:
 
@@ -1260,14 +1283,15 @@ local call = read_call()
 local queue = call.queue
 
 local function check()
-  set_marks_aside(call)
   trim_events(queue)
+  set_marks_aside(call)
   resume(call)
   local ended = walk(call, apply_verdicts)
-  if call.counts.recovered > 0 then
-    wake(queue)
-  end
+  wake_for_what_changed(call)
   release_marks(call, ended)
+  if ended then
+    prune(queue, queue.failed, call.keep_failed, call.timestamp)
+  end
   local answer = reply(call, -1, ended)
   record_reply(call, answer)
   return answer
@@ -1288,6 +1312,7 @@ local answer = recorded_reply(call)
 if answer then
   return answer
 end
+write_although_full(queue)
 local waits = call.interval and call.step == 0 and throttled(call)
 if waits then
   return reply(call, waits, true)
