@@ -9,38 +9,68 @@ ARGV  1 key prefix of the queue, with or without its last colon
         that was only paused comes back: a job that is still in `active`, has no lock and
         was fetched by nobody since gets its lock again.
 
-Returns the ids that could not be renewed; with the fifth argument a list of their tokens, since a
-process may have lost a job and fetched it again, and of the smallest TTL that was left of a lock in
-ms (-1 when none was renewed).
+Returns the ids that could not be renewed. With the fifth argument, a list of
+      1 the tokens of the locks that are lost: tokens, since a process may have lost a job and
+        fetched it again
+      2 the smallest TTL that was left of a lock in ms, -1 when none was renewed
+      3 the tokens of the locks that Redis refused to renew, and 4 the first reason, or ""
+
+A job whose keys are odd keeps no other one from being renewed. It works when Redis is at its
+maxmemory.
 
 Cost: O(1) for each lock, O(N) in `active` for one that is to come back.
 --]]
+
+--- includes/memory.lua
+-- A Redis at its maxmemory refuses every command that may need memory, unless the script has
+-- written before: then it lets the script get to its end. What keeps, ends or gives back a job
+-- begins with a write that needs none, since it is by such scripts that memory becomes free.
+local function write_though_memory_is_full(prefix)
+  redis.call("DEL", prefix .. "no-such-key")
+end
+
+--- commands/extendLocks-1.lua
+
 local prefix = ARGV[1]:sub(-1) == ":" and ARGV[1] or ARGV[1] .. ":"
 local tokens, ids, duration = cmsgpack.unpack(ARGV[2]), cmsgpack.unpack(ARGV[3]), ARGV[4]
 local started = ARGV[5] and cmsgpack.unpack(ARGV[5])
-local lost, smallest_ttl = {}, -1
+local lost, refused, reason, failed_ids, smallest_ttl = {}, {}, "", {}, -1
 
 local function may_come_back(at)
-  return started and redis.call("HGET", prefix .. ids[at], "ats") == started[at]
-    and redis.call("LPOS", prefix .. "active", ids[at])
+  return started and redis.pcall("HGET", prefix .. ids[at], "ats") == started[at]
+    and type(redis.pcall("LPOS", prefix .. "active", ids[at])) == "number"
 end
 
-for at, id in ipairs(ids) do
-  local lock = prefix .. id .. ":lock"
-  local held = redis.call("GET", lock)
+-- Returns the TTL that was left, false for a lock that is lost, or the error of Redis.
+local function renew(at)
+  local lock = prefix .. ids[at] .. ":lock"
+  local held = redis.pcall("GET", lock)
   if held == tokens[at] then
-    local ttl = redis.call("PTTL", lock)
-    smallest_ttl = smallest_ttl == -1 and ttl or math.min(smallest_ttl, ttl)
+    local left = redis.call("PTTL", lock)
+    local renewed = redis.pcall("PEXPIRE", lock, duration)
+    return type(renewed) == "table" and renewed or (left < 0 and tonumber(duration) or left)
   end
-  if held == tokens[at] or (not held and may_come_back(at)) then
-    smallest_ttl = held and smallest_ttl or 0
-    redis.call("SET", lock, tokens[at], "PX", duration)
-    redis.call("SREM", KEYS[1], id)
+  if held or not may_come_back(at) then
+    return false
+  end
+  local renewed = redis.pcall("SET", lock, tokens[at], "PX", duration)
+  return renewed.err and renewed or 0
+end
+
+write_though_memory_is_full(prefix)
+for at, id in ipairs(ids) do
+  local left = renew(at)
+  if type(left) == "number" then
+    redis.pcall("SREM", KEYS[1], id)
+    smallest_ttl = smallest_ttl == -1 and left or math.min(smallest_ttl, left)
+  elseif left then
+    refused[#refused + 1] = tokens[at]
+    reason = reason == "" and left.err or reason
   else
-    lost[#lost + 1] = started and tokens[at] or id
+    lost[#lost + 1] = tokens[at]
+  end
+  if type(left) ~= "number" then
+    failed_ids[#failed_ids + 1] = id
   end
 end
-if started then
-  return { lost, smallest_ttl }
-end
-return lost
+return started and { lost, smallest_ttl, refused, reason } or failed_ids

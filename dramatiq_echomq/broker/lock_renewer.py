@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import math
 import struct
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,28 +9,25 @@ from typing import Any
 from dramatiq.logging import get_logger
 
 from ..errors import QueueRefused
-from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_text
+from ..protocol.logtext import on_one_line
 from ..protocol.scripts import load
 from .in_flight import Holding, Holdings
 from .jobs import JobMessage
+from .lock_timer import LockTimer
 
 #: How many rounds of renewals a lock lasts.
 ROUNDS_PER_LOCK = 4
 
-#: The shortest time between two rounds, in seconds.
-SHORTEST_ROUND = 0.01
-
-#: The errors that a renewal may meet.
-RENEWAL_ERRORS = (*REDIS_ERRORS, QueueRefused)
+#: The longest and the shortest socket timeout of a renewal, in seconds.
+LONGEST_RENEWAL, SHORTEST_RENEWAL = 5.0, 0.02
 
 
 class LockManager:
-    """Renews the locks of all jobs that this process holds, on one thread.
+    """Renews the locks of all jobs that this process holds.
 
     Parameters:
-      client(redis.Redis): A client with few retries and a socket timeout well
-        below the lock duration.
+      make_client(Callable): Makes a client with a socket timeout in seconds.
       holdings(Holdings): The jobs.
       keys_of(Callable): Gives the keys of a queue by its name.
       lock_duration(int): How many ms a lock lasts where a job does not say so.
@@ -40,7 +37,7 @@ class LockManager:
 
     def __init__(
         self,
-        client: Any,
+        make_client: Callable[[float], Any],
         holdings: Holdings,
         *,
         keys_of: Callable[[str], QueueKeys],
@@ -48,38 +45,58 @@ class LockManager:
         report: Callable[[int], None],
     ) -> None:
         self.logger = get_logger(__name__, type(self))
-        self.client = client
+        self.make_client = make_client
         self.holdings = holdings
         self.keys_of = keys_of
         self.lock_duration = lock_duration
         self.report = report
+        self.client = make_client(renewal_timeout(lock_duration))
+        self._clients = {renewal_timeout(lock_duration): self.client}
         self._failing_since: float | None = None
-        self._stopping = threading.Event()  # one for each thread: the last one may still wait for Redis
-        self._thread: threading.Thread | None = None
+        self._troubled_queues: set[str] = set()
+        self._timer: LockTimer | None = None
 
     def start(self) -> None:
         """Begin to renew."""
-        if self._thread is None:
-            self._stopping = threading.Event()
-            self._thread = threading.Thread(
-                target=self._run, args=[self._stopping], name="dramatiq-echomq-locks", daemon=True
-            )
-            self._thread.start()
+        if self._timer is None:
+            self._timer = LockTimer(self, self.holdings.hurry)
+            self._timer.start()
 
     def stop(self) -> None:
         """Let go of everything: what is still held ends with its lock."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            self._stopping.set()
-            self.holdings.hurry.set()
+        timer, self._timer = self._timer, None
+        if timer is not None:
             self.holdings.clear()
-            thread.join(timeout=5)
+            timer.stop()
+
+    def clients(self) -> list[Any]:
+        """Return the clients that were made, one for each timeout."""
+        return list(self._clients.values())
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last renewals of all queues failed."""
+        return self._failing_since is not None
 
     @property
     def is_cut_off(self) -> bool:
         """Whether renewals have failed for so long that no lock can be left."""
         since = self._failing_since
         return since is not None and time.monotonic() - since > self.lock_duration / 1000
+
+    @property
+    def timeout(self) -> float:
+        """How many seconds a round may take: it follows the shortest lock that is held."""
+        return renewal_timeout(min([self.lock_duration, *(each.message.job.lock_duration for each in self._held())]))
+
+    def seconds_per_round(self) -> float:
+        durations = [each.message.job.lock_duration for each in self._held()]
+        return min([self.lock_duration, *durations]) / 1000 / ROUNDS_PER_LOCK
+
+    def next_expiry(self) -> float:
+        """Return the monotonic time at which the next lock ends unless it is renewed."""
+        now = time.monotonic()
+        return min((expiry for each in self._held() if (expiry := _expiry(each)) > now), default=math.inf)
 
     def renew_if_overdue(self, message: JobMessage) -> bool:
         """Make sure of a job whose lock was not renewed in time: its owner may
@@ -95,43 +112,60 @@ class LockManager:
         return not (holding.is_overdue or holding.is_doubtful)
 
     def renew(self) -> None:
-        """Renew every lock once."""
-        for holding in self.holdings.all():
+        """Renew every lock once, those that end first before the others.  When
+        the time of a round is up, the rest comes first in the next one.
+        """
+        self._forget_orphans()
+        started, timeout = time.monotonic(), self.timeout
+        smallest_ttls, errors = [], {}
+        for (queue_name, duration), group in self._groups():
+            if time.monotonic() - started > timeout:
+                break
+            try:
+                smallest_ttls.append(self._renew_group(queue_name, duration, group))
+            except Exception as error:
+                errors[queue_name] = error
+        if not smallest_ttls and not errors and self.is_failing:
+            errors = self._errors_of_ping()
+        self._note(errors, are_all=not smallest_ttls)
+        if smallest_ttls:
+            self.report(min(smallest_ttls))
+
+    def note_silence(self, since: float) -> None:
+        """Note that a round has had no end since then, in monotonic time."""
+        if self._failing_since is None:
+            self._failing_since = since
+            self.logger.warning("Locks cannot be renewed for now: Redis has not answered for %g s.", self.timeout)
+        self.give_up_overdue()
+
+    def give_up_overdue(self, queue_name: str | None = None) -> None:
+        """Give up the jobs, of one queue or of all, whose locks must have ended."""
+        for holding in self._held():
+            if holding.is_overdue and queue_name in (None, holding.message.queue_name):
+                self._lose(holding)
+
+    def _held(self) -> list[Holding]:
+        return self.holdings.all()
+
+    def _forget_orphans(self) -> None:
+        for holding in self._held():
             if holding.is_orphaned:
                 job_id = id_to_text(holding.message.job.job_id)
                 self.logger.warning("The thread of job %r died. Its lock ends.", job_id)
                 self.holdings.forget(holding.message)
-        groups = self.holdings.by_queue_and_duration()
-        try:
-            if not groups and self._failing_since is not None:
-                self.client.ping()
-            smallest_ttls = [self._renew_group(*key, group) for key, group in groups.items()]
-        except RENEWAL_ERRORS as error:
-            self._failed(error)
-        else:
-            self._succeeded()
-            self.report(min(smallest_ttls, default=self.lock_duration))
 
-    def _run(self, stopping: threading.Event) -> None:
-        while not stopping.is_set():
-            started = time.monotonic()
-            try:
-                self.renew()
-            except Exception:
-                self.logger.exception("A round of renewals failed. It is tried again.")
-            while not stopping.is_set() and (left := started + self._seconds_per_round() - time.monotonic()) > 0:
-                self.holdings.hurry.wait(left)
-                self.holdings.hurry.clear()
-
-    def _seconds_per_round(self) -> float:
-        durations = [holding.message.job.lock_duration for holding in self.holdings.all()]
-        return max(min([self.lock_duration, *durations]) / 1000 / ROUNDS_PER_LOCK, SHORTEST_ROUND)
+    def _groups(self) -> list[tuple[tuple[str, int], list[Holding]]]:
+        """The jobs in groups of those that one call can renew, in the order in
+        which to do so.  A queue in trouble comes last: it may hold up the round.
+        """
+        groups = self.holdings.by_queue_and_duration().items()
+        return sorted(groups, key=lambda each: (each[0][0] in self._troubled_queues, min(map(_expiry, each[1]))))
 
     def _renew_group(self, queue_name: str, lock_duration: int, group: list[Holding]) -> int:
         keys, now = self.keys_of(queue_name), time.monotonic()
         jobs = [holding.message.job for holding in group]
-        lost_tokens, smallest_ttl = load("extendLocks-1.lua")(
-            self.client,
+        lost_tokens, smallest_ttl, refused_tokens, reason = load("extendLocks-1.lua")(
+            self._client(),
             [keys.stalled],
             [
                 keys.base,
@@ -144,7 +178,7 @@ class LockManager:
         for holding in group:
             if holding.message.job.token in lost_tokens:
                 self._lose(holding)
-            else:
+            elif holding.message.job.token not in refused_tokens:
                 holding.renewed_at, holding.is_doubtful = now, False
         if 0 <= smallest_ttl < lock_duration / 2:
             self.logger.warning(
@@ -153,20 +187,54 @@ class LockManager:
                 smallest_ttl,
                 lock_duration,
             )
+        if refused_tokens:
+            raise QueueRefused(f"{len(refused_tokens)} locks: {id_to_text(reason)}")
         return int(smallest_ttl) if smallest_ttl >= 0 else lock_duration
 
-    def _succeeded(self) -> None:
+    def _client(self) -> Any:
+        """A client whose timeout fits the shortest lock that is held.  There
+        are few: one with the usual timeout, and others with a half, a quarter …
+        """
+        timeout, usual = self.timeout, renewal_timeout(self.lock_duration)
+        if timeout >= usual:
+            return self.client
+        timeout = max(LONGEST_RENEWAL / 2 ** math.ceil(math.log2(LONGEST_RENEWAL / timeout)), SHORTEST_RENEWAL)
+        if timeout not in self._clients:
+            self._clients[timeout] = self.make_client(timeout)
+        return self._clients[timeout]
+
+    def _errors_of_ping(self) -> dict[str, Exception]:
+        try:
+            self.client.ping()
+        except Exception as error:
+            return {"": error}
+        return {}
+
+    def _note(self, errors: dict[str, Exception], *, are_all: bool) -> None:
+        """Tell what fails from now on, and what does no more, each once."""
+        if errors and are_all:
+            self._troubled_queues |= errors.keys()
+            self._failed(next(iter(errors.values())))
+            return
         if self._failing_since is not None:
             self._failing_since = None
             self.logger.info("Locks are renewed again.")
+        for queue_name in errors.keys() - self._troubled_queues:
+            self._warn(f"Locks of queue {queue_name!r}", errors[queue_name])
+        self._troubled_queues = set(errors)
+        for queue_name in errors:
+            self.give_up_overdue(queue_name)
 
     def _failed(self, error: Exception) -> None:
         if self._failing_since is None:
             self._failing_since = time.monotonic()
-            self.logger.warning("Locks cannot be renewed for now: %s: %s", type(error).__name__, error)
-        for holding in self.holdings.all():
-            if holding.is_overdue:
-                self._lose(holding)
+            self._warn("Locks", error)
+        self.give_up_overdue()
+
+    def _warn(self, what: str, error: Exception) -> None:
+        is_known = isinstance(error, (*REDIS_ERRORS, QueueRefused))
+        reason = f"{type(error).__name__}: {on_one_line(str(error))}"
+        self.logger.warning("%s cannot be renewed for now: %s", what, reason, exc_info=None if is_known else error)
 
     def _lose(self, holding: Holding) -> None:
         if self.holdings.lose(holding):
@@ -178,6 +246,15 @@ class LockManager:
             )
 
 
+def renewal_timeout(lock_duration: int) -> float:
+    """Return the socket timeout in seconds that locks of so many ms ask for."""
+    return max(min(lock_duration / 1000 / ROUNDS_PER_LOCK, LONGEST_RENEWAL), SHORTEST_RENEWAL)
+
+
 def msgpack_list(texts: list[bytes]) -> bytes:
     """Encode a list of texts as msgpack (array 32 of str 32)."""
     return b"\xdd" + struct.pack(">I", len(texts)) + b"".join(b"\xdb" + struct.pack(">I", len(t)) + t for t in texts)
+
+
+def _expiry(holding: Holding) -> float:
+    return holding.renewed_at + holding.message.job.lock_duration / 1000
