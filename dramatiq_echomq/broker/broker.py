@@ -25,7 +25,7 @@ from .finish_rules import finish_rules
 from .in_flight import Holdings
 from .jobs import JOB_ID_OPTION, JobMessage, due_of, message_id_of, without_eta
 from .lifecycle import LockingBroker
-from .lock_renewer import ROUNDS_PER_LOCK, LockManager
+from .lock_renewer import LockManager
 from .message_options import require_options
 from .options import POLICY_OPTIONS, opts_of, policies_of, priority_of
 from .queue import JobQueue
@@ -34,9 +34,6 @@ from .worker_id import WorkerId
 
 #: The socket timeout of the connections that take jobs, in seconds.
 TAKING_TIMEOUT = 15.0
-
-#: The longest socket timeout of a renewal, in seconds.
-LONGEST_RENEWAL = 5.0
 
 
 class EchoMQBroker(LockingBroker):
@@ -110,7 +107,7 @@ class EchoMQBroker(LockingBroker):
         self.worker_id = WorkerId()
         self.holdings = Holdings(self.settings.lock_duration)
         self.locks = LockManager(
-            client_with(self.client, socket_timeout=self._renewal_timeout(), resend_after=(redis.ConnectionError,)),
+            self._renewing_client,
             self.holdings,
             keys_of=self._keys_of,
             lock_duration=self.settings.lock_duration,
@@ -208,7 +205,7 @@ class EchoMQBroker(LockingBroker):
     def close(self) -> None:
         """Close the connections that the broker opened besides its client's."""
         self.begins.close()
-        for client in (self._commands_client, self._taking_client, self.locks.client):
+        for client in (self._commands_client, self._taking_client, *self.locks.clients()):
             if hasattr(client, "connection_pool"):  # that of a cluster has no connections of its own
                 client.connection_pool.disconnect()
 
@@ -311,5 +308,7 @@ class EchoMQBroker(LockingBroker):
     def _keys_of(self, queue_name: str) -> QueueKeys:
         return QueueKeys(queue_name, self.settings.prefix)
 
-    def _renewal_timeout(self) -> float:
-        return min(self.settings.lock_duration / 1000 / ROUNDS_PER_LOCK, LONGEST_RENEWAL)
+    def _renewing_client(self, timeout: float) -> Any:
+        """A client that does not wait longer than that: a renewal may fail, and the next one comes soon."""
+        after = (redis.ConnectionError,)
+        return client_with(self.client, socket_timeout=timeout, resending=timeout, resend_after=after)

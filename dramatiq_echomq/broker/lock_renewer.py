@@ -9,6 +9,7 @@ from typing import Any
 from dramatiq.logging import get_logger
 
 from ..errors import QueueRefused
+from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_text
 from ..protocol.logtext import on_one_line
 from ..protocol.scripts import load
@@ -53,7 +54,8 @@ class LockManager:
         self.client = make_client(renewal_timeout(lock_duration))
         self._clients = {renewal_timeout(lock_duration): self.client}
         self._failing_since: float | None = None
-        self._troubled_queues: set[str] = set()
+        self._failed_queues: set[str] = set()  # in the last round
+        self._told_queues: set[str] = set()
         self._timer: LockTimer | None = None
 
     def start(self) -> None:
@@ -117,19 +119,21 @@ class LockManager:
         """
         self._forget_orphans()
         started, timeout = time.monotonic(), self.timeout
-        smallest_ttls, errors = [], {}
+        smallest_ttls: dict[str, int] = {}
+        errors: dict[str, Exception] = {}
         for (queue_name, duration), group in self._groups():
             if time.monotonic() - started > timeout:
                 break
             try:
-                smallest_ttls.append(self._renew_group(queue_name, duration, group))
+                ttl = self._renew_group(queue_name, duration, group)
+                smallest_ttls[queue_name] = min(ttl, smallest_ttls.get(queue_name, ttl))
             except Exception as error:
                 errors[queue_name] = error
         if not smallest_ttls and not errors and self.is_failing:
             errors = self._errors_of_ping()
-        self._note(errors, are_all=not smallest_ttls)
+        self._note(errors, renewed=smallest_ttls.keys() - errors.keys())
         if smallest_ttls:
-            self.report(min(smallest_ttls))
+            self.report(min(smallest_ttls.values()))
 
     def note_silence(self, since: float) -> None:
         """Note that a round has had no end since then, in monotonic time."""
@@ -159,7 +163,7 @@ class LockManager:
         which to do so.  A queue in trouble comes last: it may hold up the round.
         """
         groups = self.holdings.by_queue_and_duration().items()
-        return sorted(groups, key=lambda each: (each[0][0] in self._troubled_queues, min(map(_expiry, each[1]))))
+        return sorted(groups, key=lambda each: (each[0][0] in self._failed_queues, min(map(_expiry, each[1]))))
 
     def _renew_group(self, queue_name: str, lock_duration: int, group: list[Holding]) -> int:
         keys, now = self.keys_of(queue_name), time.monotonic()
@@ -210,20 +214,22 @@ class LockManager:
             return {"": error}
         return {}
 
-    def _note(self, errors: dict[str, Exception], *, are_all: bool) -> None:
-        """Tell what fails from now on, and what does no more, each once."""
-        if errors and are_all:
-            self._troubled_queues |= errors.keys()
+    def _note(self, errors: dict[str, Exception], *, renewed: set[str]) -> None:
+        """Tell which queues fail from now on, and which do no more, each once."""
+        self._failed_queues = set(errors)
+        if errors and not renewed:
             self._failed(next(iter(errors.values())))
             return
         if self._failing_since is not None:
             self._failing_since = None
             self.logger.info("Locks are renewed again.")
-        for queue_name in errors.keys() - self._troubled_queues:
-            self._warn(f"Locks of queue {queue_name!r}", errors[queue_name])
-        self._troubled_queues = set(errors)
-        for queue_name in errors:
+        for queue_name, error in errors.items():
+            if queue_name not in self._told_queues:
+                self._warn(f"Locks of queue {queue_name!r}", error)
             self.give_up_overdue(queue_name)
+        for queue_name in self._told_queues & renewed:
+            self.logger.info("Locks of queue %r are renewed again.", queue_name)
+        self._told_queues = (self._told_queues - renewed) | errors.keys()
 
     def _failed(self, error: Exception) -> None:
         if self._failing_since is None:

@@ -162,14 +162,16 @@ def test_a_worker_that_starts_while_the_last_renewal_hangs_has_one_lock_thread(c
     monkeypatch.setattr(broker.locks, "renew", lambda: hangs.set() or go_on.wait(10))
     broker.locks.start()
     assert hangs.wait(10)
-    monkeypatch.setattr(broker.locks._thread, "join", lambda timeout: None)
+    for thread in broker.locks._timer._threads:
+        monkeypatch.setattr(thread, "join", lambda timeout: None)
     broker.locks.stop()
 
     broker.locks.start()
     go_on.set()
 
-    wait_until(lambda: len(lock_threads()) == 1)
+    wait_until(lambda: len(lock_threads()) == 2)
     broker.locks.stop()
+    assert not lock_threads()
 
 
 def test_a_lost_job_that_waits_in_memory_is_dropped(client, broker):
@@ -279,7 +281,11 @@ def test_the_lock_manager_renews_four_times_per_lock_from_worker_boot_to_shutdow
 
 
 def lock_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "dramatiq-echomq-locks"]
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread.name in ("dramatiq-echomq-locks", "dramatiq-echomq-renewals")
+    ]
 
 
 def test_a_short_lock_that_is_taken_in_a_long_pause_is_renewed_in_time(client):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import dramatiq
 import pytest
 import redis
 from dramatiq.brokers.stub import StubBroker
 
-from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
+from dramatiq_echomq import EchoMQBroker, LockLost, StalledCheckerMiddleware
 from dramatiq_echomq.protocol import clients
 
 from ..support.brokers import booted, lines, sweepers
@@ -130,3 +132,49 @@ def test_the_sweeper_gives_a_silent_server_up_and_goes_on_when_it_answers(caplog
             wait_until(lambda: any("not recovered for now" in line for line in lines(caplog, "ERROR")))
             proxy.silent.clear()
             wait_until(lambda: direct.lrange("emq:q:wait", 0, -1) == [b"a"])
+
+
+@pytest.mark.parametrize("how", ["actor", "job"])
+def test_a_job_is_lost_behind_a_silent_network_before_another_worker_starts_it(how, monkeypatch):
+    """Its lock is much shorter than those of the broker."""
+    quicken(monkeypatch)
+    monkeypatch.setattr("dramatiq_echomq.broker.broker.TAKING_TIMEOUT", 1)
+    moments: dict[str, float] = {}
+
+    def work(broker_name: str) -> None:
+        try:
+            moments.setdefault(f"{broker_name} starts", time.monotonic())
+            while broker_name == "first":
+                time.sleep(0.001)
+        except LockLost:
+            moments["lost"] = time.monotonic()
+            raise
+
+    with Server() as server, server.client() as direct, LossyProxy(server.port) as proxy:
+        first, second = EchoMQBroker(port=proxy.port, middleware=[]), EchoMQBroker(client=direct, middleware=[])
+        for broker, name in ((first, "first"), (second, "second")):
+            options = {"lock_duration": 1_000} if how == "actor" else {}
+            dramatiq.actor(
+                functools.partial(work, name),
+                broker=broker,
+                actor_name="work",
+                queue_name="q",
+                **options,
+            )
+        second.add_middleware(StalledCheckerMiddleware(stalled_interval=20))
+        if how == "actor":
+            add(second)
+        else:
+            put(
+                direct,
+                wait=["a"],
+                jobs={"a": {"name": "work", "data": '{"args": []}', "opts": '{"lockDuration": 1000}'}},
+            )
+        with running(first):
+            wait_until(lambda: "first starts" in moments)
+            time.sleep(0.6)  # so that the lock was renewed at least once
+            proxy.silent.set()
+            with running(second):
+                wait_until(lambda: "second starts" in moments)
+            assert moments["lost"] < moments["second starts"]
+            proxy.silent.clear()

@@ -1,0 +1,242 @@
+"""Trouble with the locks of one queue, or of one job, does no harm to others."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import redis
+
+from dramatiq_echomq import EchoMQBroker
+
+from ..support.brokers import lines
+from ..support.job_data import take
+from ..support.queue_data import put, state
+from ..support.servers import Server, wait_until
+
+JOB = {"name": "work", "data": "[]"}
+SHORT = {**JOB, "opts": '{"lockDuration": 1000}'}
+
+#: The keys that a job's renewal looks at.
+KEYS = ["emq:bad:stalled", "emq:bad:active", "emq:bad:b", "emq:bad:b:lock", "emq:bad:meta"]
+
+
+@pytest.fixture
+def held(client, broker):
+    """Jobs of two queues that the broker's process holds, by name."""
+    put(client, "bad", wait=["c", "b"], jobs={"b": JOB, "c": JOB})
+    put(client, "good", wait=["a"], jobs={"a": JOB})
+    jobs = [*take(broker, 2, queue="bad")[1], *take(broker, queue="good")[1]]
+    return dict(zip("bca", jobs, strict=True))
+
+
+def shorten(client) -> None:
+    for lock in ("emq:bad:b:lock", "emq:bad:c:lock", "emq:good:a:lock"):
+        client.pexpire(lock, 20_000)
+
+
+#: Commands that make a key of each type.
+ODD = {"string": ["SET"], "list": ["RPUSH"], "hash": ["HSET", "x"], "zset": ["ZADD", "1"], "set": ["SADD"]}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_of_another_type_keeps_no_other_lock_from_being_renewed(client, broker, held, key, odd):
+    shorten(client)
+    client.delete(key)
+    command, *more = ODD[odd]
+    client.execute_command(command, key, *more, "x")
+
+    broker.locks.renew()
+    broker.locks.renew()
+
+    assert client.pttl("emq:good:a:lock") > 29_000
+    assert client.pttl("emq:bad:c:lock") > 29_000
+    assert not held["a"].lock_lost
+    assert not held["c"].lock_lost
+    assert not broker.locks.is_failing
+
+
+@pytest.mark.parametrize("odd", KEYS)
+def test_a_lock_is_renewed_whatever_the_other_keys_are(client, broker, held, odd):
+    if odd.endswith("lock"):
+        return
+    shorten(client)
+    client.delete(odd)
+    client.set(odd, "x")
+
+    broker.locks.renew()
+
+    assert client.pttl("emq:bad:b:lock") > 29_000
+
+
+class Trouble:
+    """Renewals of one queue fail."""
+
+    def __init__(self, broker, monkeypatch, error: Exception) -> None:
+        self.error: Exception | None = error
+        renew_group = broker.locks._renew_group
+
+        def fails(queue_name, *args):
+            if queue_name == "bad" and self.error is not None:
+                raise self.error
+            return renew_group(queue_name, *args)
+
+        monkeypatch.setattr(broker.locks, "_renew_group", fails)
+
+
+@pytest.mark.parametrize("error", [redis.ResponseError("ERR odd"), redis.TimeoutError("slow"), KeyError("odd")])
+def test_the_trouble_of_one_queue_is_its_own_and_told_once(client, broker, held, monkeypatch, caplog, error):
+    caplog.set_level("INFO")
+    trouble = Trouble(broker, monkeypatch, error)
+    shorten(client)
+
+    for _ in range(3):
+        broker.locks.renew()
+
+    assert client.pttl("emq:good:a:lock") > 29_000
+    assert not broker.locks.is_cut_off
+    [line] = lines(caplog)
+    assert line.startswith(f"Locks of queue 'bad' cannot be renewed for now: {type(error).__name__}: ")
+    assert bool(caplog.records[0].exc_info) == isinstance(error, KeyError)
+    for job in broker.holdings.all():
+        job.renewed_at -= 31 if job.message.queue_name == "bad" else 0
+    broker.locks.renew()
+    assert [held[name].lock_lost for name in "bca"] == [True, True, False]
+    trouble.error = None
+    caplog.clear()
+    broker.locks.renew()
+    assert lines(caplog) == []  # nothing of it is held any more
+
+
+def test_it_is_told_when_a_queue_is_well_again(client, broker, held, monkeypatch, caplog):
+    caplog.set_level("INFO")
+    trouble = Trouble(broker, monkeypatch, redis.ResponseError("ERR odd"))
+    broker.locks.renew()
+    trouble.error = None
+
+    broker.locks.renew()
+    broker.locks.renew()
+
+    assert lines(caplog)[1:] == ["Locks of queue 'bad' are renewed again."]
+
+
+def test_a_queue_that_takes_the_time_of_a_round_comes_last_in_the_next_one(client, broker, held, monkeypatch):
+    tried = []
+
+    def slow(queue_name, *_):
+        tried.append(queue_name)
+        if queue_name == "bad":
+            time.sleep(0.06)
+            raise redis.TimeoutError
+        return 30_000
+
+    monkeypatch.setattr(type(broker.locks), "timeout", 0.05)
+    monkeypatch.setattr(broker.locks, "_renew_group", slow)
+    for _ in range(3):
+        broker.locks.renew()
+
+    assert tried == ["bad", "good", "bad", "good", "bad"]
+
+
+def test_the_lock_that_ends_first_is_renewed_first(client, broker, monkeypatch):
+    put(client, "a", wait=["1"], jobs={"1": JOB})
+    put(client, "b", wait=["1"], jobs={"1": SHORT})
+    for queue in "ab":
+        take(broker, queue=queue)
+
+    assert [queue for (queue, _), _ in broker.locks._groups()] == ["b", "a"]
+
+
+def test_the_timeout_follows_the_shortest_lock_that_is_held(client, broker):
+    put(client, wait=["a"], jobs={"a": JOB})
+    put(client, "other", wait=["b"], jobs={"b": SHORT})
+    take(broker)
+    assert broker.locks.timeout == 5
+    assert broker.locks._client() is broker.locks.client
+
+    consumer, [short] = take(broker, queue="other")
+    assert broker.locks.timeout == 0.25
+    parameters = broker.locks._client().connection_pool.connection_kwargs
+    assert parameters["socket_timeout"] == parameters["socket_connect_timeout"] == 5 / 32
+    broker.locks.renew()
+    assert len(broker.locks.clients()) == 2
+
+    consumer.ack(short)
+    assert broker.locks._client() is broker.locks.client
+
+
+@pytest.mark.parametrize("lock_duration", [400, 30_000])
+def test_a_renewal_that_hangs_loses_a_job_when_its_lock_ends_and_not_later(client, monkeypatch, caplog, lock_duration):
+    """As a name that is looked up does, which no socket timeout ends."""
+    broker = EchoMQBroker(client=client, middleware=[], lock_duration=lock_duration)
+    may_end = threading.Event()
+    monkeypatch.setattr(broker.locks, "_renew_group", lambda *_: may_end.wait(20) and 1)
+    put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 400}'}})
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
+    try:
+        taken_at = time.monotonic()
+        [job] = take(broker)[1]
+        wait_until(lambda: job.lock_lost)
+        assert 0.4 <= time.monotonic() - taken_at < 0.4 + 0.2
+        assert "Redis has not answered for 0.1 s" in lines(caplog, "WARNING")[0]
+    finally:
+        may_end.set()
+        broker.emit_after("worker_shutdown", None)
+        broker.close()
+
+
+def test_locks_are_renewed_and_come_back_when_redis_is_full():
+    with Server() as server, server.client() as client:
+        broker = EchoMQBroker(url=server.url, middleware=[])
+        put(client, wait=["b", "a"], jobs={"a": JOB, "b": JOB})
+        messages = take(broker, 2)[1]
+        put(client, stalled={"b"})
+        client.pexpire("emq:q:a:lock", 10_000)
+        client.delete("emq:q:b:lock")
+        client.config_set("maxmemory", 1)
+
+        broker.locks.renew()
+
+        assert client.pttl("emq:q:a:lock") > 29_000
+        assert client.pttl("emq:q:b:lock") > 29_000
+        assert "stalled" not in state(client)
+        assert not any(message.lock_lost for message in messages)
+        broker.close()
+
+
+def test_a_lock_is_renewed_by_an_account_that_may_not_remove_marks(client, broker, held, redis_url):
+    client.execute_command("ACL", "SETUSER", "renewer", "on", ">x", "~*", "+@all", "-srem")
+    try:
+        shorten(client)
+        broker.locks.client = redis.Redis.from_url(redis_url, username="renewer", password="x")
+
+        broker.locks.renew()
+
+        assert client.pttl("emq:good:a:lock") > 29_000
+    finally:
+        client.execute_command("ACL", "DELUSER", "renewer")
+
+
+def test_what_redis_refuses_is_told_once_and_the_jobs_are_lost_when_their_locks_end(
+    client, broker, held, redis_url, caplog
+):
+    client.execute_command("ACL", "SETUSER", "renewer", "on", ">x", "~*", "+@all", "-pexpire")
+    try:
+        broker.locks.client = redis.Redis.from_url(redis_url, username="renewer", password="x")
+
+        broker.locks.renew()
+        broker.locks.renew()
+
+        [line] = lines(caplog, "WARNING")
+        assert line.startswith("Locks cannot be renewed for now: QueueRefused: ")
+        assert "pexpire" in line
+        assert not held["a"].lock_lost
+        for job in broker.holdings.all():
+            job.renewed_at -= 31
+        broker.locks.renew()
+        assert all(job.lock_lost for job in held.values())
+    finally:
+        client.execute_command("ACL", "DELUSER", "renewer")
