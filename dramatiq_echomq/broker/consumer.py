@@ -255,7 +255,7 @@ class JobConsumer(Consumer):
         self, job: TakenJob, at: int, target: str, value: str, trace: str, message: JobMessage | None = None
     ) -> None:
         finished = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace)
-        if finished.outcome == NOT_OWNED and message is not None and self.desk.locks.renew_if_overdue(message):
+        if finished.outcome == NOT_OWNED and message is not None and self.desk.locks.win_back(message):
             # The call was long on its way, and nobody recovered the job meanwhile.
             finished = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace)
         if finished.outcome == NOT_OWNED:

@@ -110,8 +110,21 @@ class LockManager:
         holding = self.holdings.find(message)
         if holding is None or not (holding.is_overdue or holding.is_doubtful):
             return False
+        return self.win_back(message)
+
+    def win_back(self, message: JobMessage) -> bool:
+        """Renew the lock of a job that Redis said is not this process's: the
+        lock may have ended, and nobody may have recovered the job.
+
+        Returns:
+          bool: Whether the lock was renewed.
+        """
+        holding = self.holdings.find(message)
+        if holding is None:
+            return False
+        asked_at = time.monotonic()
         self._renew_group(message.queue_name, message.job.lock_duration, [holding])
-        return not (holding.is_overdue or holding.is_doubtful)
+        return holding.renewed_at >= asked_at
 
     def renew(self) -> None:
         """Renew every lock once, those that end first before the others.  When
@@ -183,7 +196,7 @@ class LockManager:
             if holding.message.job.token in lost_tokens:
                 self._lose(holding)
             elif holding.message.job.token not in refused_tokens:
-                holding.renewed_at, holding.is_doubtful = now, False
+                holding.renewed_at, holding.is_doubtful = max(holding.renewed_at, now), False
         if 0 <= smallest_ttl < lock_duration / 2:
             self.logger.warning(
                 "A lock of queue %r had %d of its %d ms left when it was renewed: this process or Redis was blocked.",

@@ -240,3 +240,22 @@ def test_what_redis_refuses_is_told_once_and_the_jobs_are_lost_when_their_locks_
         assert all(job.lock_lost for job in held.values())
     finally:
         client.execute_command("ACL", "DELUSER", "renewer")
+
+
+def test_a_job_whose_lock_came_back_while_its_end_was_on_its_way_ends_well(client, broker, held, monkeypatch, caplog):
+    """The call found no lock, and the renewal's thread set it again before the reply was read."""
+    queue = broker._desk("good").queue
+    finish = queue.finish
+
+    def late(*args, **kwargs):
+        monkeypatch.setattr(queue, "finish", finish)
+        client.delete("emq:good:a:lock")
+        outcome = finish(*args, **kwargs)
+        broker.locks.renew()
+        return outcome
+
+    monkeypatch.setattr(queue, "finish", late)
+    broker.consume("good").ack(held["a"])
+
+    assert client.zcard("emq:good:completed") == 1
+    assert not [line for line in lines(caplog, "WARNING") if "did not become" in line]
