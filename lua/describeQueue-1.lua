@@ -76,7 +76,7 @@ local function queue_at(prefix)
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
     delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
     completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
     ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
     untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }
@@ -121,12 +121,13 @@ end
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
-  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = math.floor(number(meta[3]) or 10000)
   queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
+  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
@@ -160,10 +161,18 @@ local function wake(queue)
   end
 end
 
+local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
 -- When the next delayed job is due in ms, or nil.
 local function next_due(queue)
   local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
   return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms the next delayed job is due, or -1 without one.
+local function due_in(queue, timestamp)
+  local due = next_due(queue)
+  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
 end
 
 -- Tells idle workers when the next delayed job is due.

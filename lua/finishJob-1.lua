@@ -4,11 +4,12 @@ Moves a job that its worker holds to `completed` or to `failed`.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id  3 token of the lock
-      4 timestamp in ms  5 "completed" or "failed"  6 return value as JSON, or the reason of the failure
+      4 the time in ms, or 0 for the server's  5 "completed" or "failed"  6 return value as JSON, or the reason of the failure
       7 stack trace as a JSON list of one text, or empty
       8 rules of the worker, a JSON object: keepCompleted and keepFailed, each a `count` and an `age` in s, where
         the job's own removeOnComplete or removeOnFail does not go first; maxEventBytes, the longest result or
         reason that an event carries; metricsPoints, how many minutes of BullMQ's metrics are kept, or 0
+      9 `ats` and 10 `stc` that the job had when it was fetched
 
 Returns a list: the outcome, then what went wrong, a text each: a parent that could not be told,
 or why the job could not complete. The outcome is
@@ -17,7 +18,7 @@ or why the job could not complete. The outcome is
       0 the worker does not hold the job any more, and nothing is written
       -1 the job is gone: its hash was removed while it ran. It is not written again; the id leaves `active`
 
-A call that is sent twice finds the job finished at the same timestamp, or an event that says
+A call that is sent twice finds the job finished and not fetched or stalled since, or an event that says
 so of a job that was not kept, and returns 1.
 
 Cost: O(N) in `active` from its old end to the job, O(log N) in the finished jobs.
@@ -33,7 +34,7 @@ local function queue_at(prefix)
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
     delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
     completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
     ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
     untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }
@@ -130,12 +131,13 @@ end
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
-  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = math.floor(number(meta[3]) or 10000)
   queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
+  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
@@ -151,6 +153,19 @@ local function refusal(queue, types)
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
   end
   return nil
+end
+
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
 end
 
 --- includes/queue/wake.lua
@@ -169,10 +184,18 @@ local function wake(queue)
   end
 end
 
+local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
 -- When the next delayed job is due in ms, or nil.
 local function next_due(queue)
   local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
   return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms the next delayed job is due, or -1 without one.
+local function due_in(queue, timestamp)
+  local due = next_due(queue)
+  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
 end
 
 -- Tells idle workers when the next delayed job is due.
@@ -352,6 +375,61 @@ local function delay(queue, id, due)
   mark_next_due(queue)
 end
 
+--- includes/queue/lists.lua
+-- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+-- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+-- jobs at any time. The queue's meta must have been read. Needs:
+
+local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+-- When the job was added that a list lets go first, in ms.
+local function age_of_next(queue, list)
+  return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+end
+
+-- Moves all ids of one list to another, before those that are there or after them.
+local function move_ids(from, to, goes_first)
+  local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+  local ids = redis.call(pop, from, MOVED_TOGETHER)
+  while ids and #ids > 0 do
+    redis.call(push, to, unpack(ids))
+    ids = redis.call(pop, from, MOVED_TOGETHER)
+  end
+end
+
+-- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+-- next job is older goes first, and the shorter one moves.
+local function join_lists(queue, target)
+  local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+  local longer, shorter = queue.wait, queue.paused
+  if paused > waiting then
+    longer, shorter = queue.paused, queue.wait
+  end
+  if waiting > 0 and paused > 0 then
+    local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+    local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+    move_ids(shorter, longer, shorter == first)
+  end
+  if target and target ~= longer and waiting + paused > 0 then
+    redis.call("RENAME", longer, target)
+  end
+  return target or longer
+end
+
+-- The list in which jobs without a priority wait, with all of them in it.
+local function waiting_list(queue)
+  if not queue.waiting_list then
+    if not queue.is_paused then
+      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+    elseif redis.call("EXISTS", queue.wait) == 1 then
+      queue.waiting_list = join_lists(queue)
+    else
+      queue.waiting_list = queue.paused
+    end
+  end
+  return queue.waiting_list
+end
+
 --- includes/queue/line.lua
 -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
 -- queue's meta must have been read. Needs:
@@ -361,11 +439,6 @@ local function priority_score(queue, priority)
   local count = counter(redis.call("GET", queue.pc)) + 1
   redis.call("SET", queue.pc, digits(count))
   return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- The list whose jobs wait without a priority.
-local function waiting_list(queue)
-  return queue.is_paused and queue.paused or queue.wait
 end
 
 -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
@@ -552,13 +625,16 @@ local function has_ended(queue, id, target)
 end
 
 -- The outcome for a job whose lock holds `held`, which is not its worker's token; true when
--- something was written. A call that was sent twice finds the job finished at the same
--- timestamp, or finished and removed.
-local function outcome_without_lock(queue, id, held, target, timestamp)
-  local key = queue.prefix .. id
+-- something was written. A call that was sent twice finds the job finished as it says, with the
+-- `ats` and `stc` that it had: nobody fetched it since, no check has failed it. Or removed.
+local function outcome_without_lock(queue, id, held, how)
+  local key, target = queue.prefix .. id, how.target
   if redis.call("EXISTS", key) == 1 then
-    local finished = not held and redis.call("ZSCORE", queue[target], id)
-    return finished and redis.call("HGET", key, "finishedOn") == timestamp and FINISHED or NOT_OWNED, false
+    local is_finished = not held and redis.call("ZSCORE", queue[target], id)
+    local found = redis.call("HMGET", key, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
+    local by_this_call = is_finished and counter(found[1]) == counter(how.started)
+      and counter(found[2]) == counter(how.stalls) and found[3] == how.value
+    return by_this_call and FINISHED or NOT_OWNED, false
   elseif held then
     return NOT_OWNED, false
   elseif drop_from_active(queue, id) then
@@ -758,13 +834,14 @@ end
 --   token       of the lock                   timestamp   in ms, as text
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
 --   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
+--   started     `ats` when it was fetched     stalls      `stc` when it was fetched
 -- Returns the outcome as finishJob does, a list of what went wrong, and true when something was
 -- written.
 local function finish_job(queue, id, how)
   local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
   local held = attempt("GET", key .. ":lock")
   if held ~= how.token then
-    local outcome, has_written = outcome_without_lock(queue, id, held, target, timestamp)
+    local outcome, has_written = outcome_without_lock(queue, id, held, how)
     return outcome, {}, has_written
   end
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",
@@ -808,7 +885,7 @@ end
 
 --- commands/finishJob-1.lua
 
-local prefix, id, token, timestamp, target, value, stacktrace = unpack(ARGV, 1, 7)
+local prefix, id, token, time, target, value, stacktrace = unpack(ARGV, 1, 7)
 local queue = queue_at(prefix)
 
 local fault = refusal(queue, types_to_finish(queue, id))
@@ -816,8 +893,8 @@ if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 local outcome, faults, has_written = finish_job(queue, id, {
-  token = token, timestamp = timestamp, target = target, value = value, stacktrace = stacktrace,
-  rules = rules_from(ARGV[8]),
+  token = token, timestamp = time_in_ms(time), target = target, value = value, stacktrace = stacktrace,
+  rules = rules_from(ARGV[8]), started = ARGV[9], stalls = ARGV[10],
 })
 if has_written then
   tell_what_is_left(queue)

@@ -6,7 +6,7 @@ an earlier check has marked. See "Stalled recovery" in the EchoMQ protocol.
 KEYS  1 stalled  2 wait  3 active  4 failed  5 stalled-check  6 meta  7 paused  8 marker
 ARGV  1 key prefix of the queue, with or without its last colon
       2 max_stalled_count: how many stalls a job survives; `maxStalledCount` of its opts goes first
-      3 timestamp in ms
+      3 the time in ms, or 0 for the server's
 
 With these three it does one whole check, at once and unthrottled. The rest is optional:
 
@@ -104,7 +104,7 @@ local function queue_at(prefix)
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
     delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
     completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
     ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
     untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }
@@ -149,12 +149,13 @@ end
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
-  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = math.floor(number(meta[3]) or 10000)
   queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
+  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
@@ -199,6 +200,99 @@ end
 -- changes nothing. A script that adds jobs must not begin so.
 local function write_although_full(queue)
   redis.call("HDEL", queue.meta, "")
+end
+
+--- includes/queue/lists.lua
+-- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+-- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+-- jobs at any time. The queue's meta must have been read. Needs:
+
+local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+-- When the job was added that a list lets go first, in ms.
+local function age_of_next(queue, list)
+  return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+end
+
+-- Moves all ids of one list to another, before those that are there or after them.
+local function move_ids(from, to, goes_first)
+  local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+  local ids = redis.call(pop, from, MOVED_TOGETHER)
+  while ids and #ids > 0 do
+    redis.call(push, to, unpack(ids))
+    ids = redis.call(pop, from, MOVED_TOGETHER)
+  end
+end
+
+-- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+-- next job is older goes first, and the shorter one moves.
+local function join_lists(queue, target)
+  local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+  local longer, shorter = queue.wait, queue.paused
+  if paused > waiting then
+    longer, shorter = queue.paused, queue.wait
+  end
+  if waiting > 0 and paused > 0 then
+    local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+    local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+    move_ids(shorter, longer, shorter == first)
+  end
+  if target and target ~= longer and waiting + paused > 0 then
+    redis.call("RENAME", longer, target)
+  end
+  return target or longer
+end
+
+-- The list in which jobs without a priority wait, with all of them in it.
+local function waiting_list(queue)
+  if not queue.waiting_list then
+    if not queue.is_paused then
+      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+    elseif redis.call("EXISTS", queue.wait) == 1 then
+      queue.waiting_list = join_lists(queue)
+    else
+      queue.waiting_list = queue.paused
+    end
+  end
+  return queue.waiting_list
+end
+
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+
+-- Whether as many jobs are active as the queue's global concurrency allows.
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
+end
+
+-- Wakes an idle worker, unless none may fetch a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
+-- When the next delayed job is due in ms, or nil.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms the next delayed job is due, or -1 without one.
+local function due_in(queue, timestamp)
+  local due = next_due(queue)
+  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
+end
+
+-- Tells idle workers when the next delayed job is due.
+local function mark_next_due(queue)
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
+  end
 end
 
 --- includes/queue/reserved.lua
@@ -312,6 +406,19 @@ local function retain(queue, finished, id, keep, timestamp)
   end
 end
 
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+
 --- includes/stalled/call.lua
 -- What one call of moveStalledJobsToWait is to do, and what it has found: the table that the
 -- other includes of stalled/ take as `call`. Needs:
@@ -330,7 +437,7 @@ local function read_call()
   local record = throttle .. ":" .. sweep
   return {
     queue = queue, prefix = prefix, reserved = reserved,
-    max_stalled_count = number(ARGV[2]), timestamp = ARGV[3], interval = number(ARGV[4]), sweep = sweep,
+    max_stalled_count = number(ARGV[2]), timestamp = time_in_ms(ARGV[3]), interval = number(ARGV[4]), sweep = sweep,
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
     offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", is_report = is_report,
     keep_failed = { age = number(ARGV[11]) and number(ARGV[11]) / 1000 },
@@ -561,61 +668,6 @@ local function record_reply(call, answer)
   end
 end
 
---- includes/queue/line.lua
--- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
--- queue's meta must have been read. Needs:
-
--- Jobs of one priority are fetched in the order in which they came.
-local function priority_score(queue, priority)
-  local count = counter(redis.call("GET", queue.pc)) + 1
-  redis.call("SET", queue.pc, digits(count))
-  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- The list whose jobs wait without a priority.
-local function waiting_list(queue)
-  return queue.is_paused and queue.paused or queue.wait
-end
-
--- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-local function make_available(queue, id, priority, push)
-  if priority > 0 then
-    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-  else
-    redis.call(push, waiting_list(queue), id)
-  end
-end
-
---- includes/queue/wake.lua
--- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
--- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
-
--- Whether as many jobs are active as the queue's global concurrency allows.
-local function is_maxed(queue)
-  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
-end
-
--- Wakes an idle worker, unless none may fetch a job now.
-local function wake(queue)
-  if not queue.is_paused and not is_maxed(queue) then
-    redis.call("ZADD", queue.marker, 0, "0")
-  end
-end
-
--- When the next delayed job is due in ms, or nil.
-local function next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096)
-end
-
--- Tells idle workers when the next delayed job is due.
-local function mark_next_due(queue)
-  local due = next_due(queue)
-  if due then
-    redis.call("ZADD", queue.marker, digits(due), "1")
-  end
-end
-
 --- includes/stalled/job.lua
 -- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
 
@@ -751,6 +803,26 @@ local function judge(call, ids, use)
       end
       use(place, id, verdict, job, marked[at] == 1, reason)
     end
+  end
+end
+
+--- includes/queue/line.lua
+-- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+-- queue's meta must have been read. Needs:
+
+-- Jobs of one priority are fetched in the order in which they came.
+local function priority_score(queue, priority)
+  local count = counter(redis.call("GET", queue.pc)) + 1
+  redis.call("SET", queue.pc, digits(count))
+  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+end
+
+-- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+local function make_available(queue, id, priority, push)
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+  else
+    redis.call(push, waiting_list(queue), id)
   end
 end
 
@@ -1072,19 +1144,6 @@ local function tell_parent_of_failure(job, child_key, reason, timestamp)
   return nil
 end
 
---- includes/queue/time.lua
--- The time that a script goes by. Needs:
-
--- The time in ms, as text: the one that the caller gave, or the server's for 0. The clocks of
--- workers differ, so only tests and other runtimes give one.
-local function time_in_ms(given)
-  if number(given) ~= 0 then
-    return given
-  end
-  local time = redis.call("TIME")
-  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
-end
-
 --- includes/stalled/untold.lua
 -- The failures that the middleware of Dramatiq is still to be told of. Whoever made the check
 -- tells it; should that process die before it does, the next one to look at the queue does.
@@ -1286,7 +1345,12 @@ local function check()
   trim_events(queue)
   set_marks_aside(call)
   resume(call)
+  local left_in_paused = not queue.is_paused and redis.call("EXISTS", queue.paused) == 1
+  waiting_list(queue) -- which brings back what another runtime's resume has left in `paused`
   local ended = walk(call, apply_verdicts)
+  if left_in_paused then
+    wake(queue)
+  end
   wake_for_what_changed(call)
   release_marks(call, ended)
   if ended then

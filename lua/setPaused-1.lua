@@ -7,7 +7,7 @@ ARGV  1 key prefix of the queue, with its last colon  2 "paused" or "resumed"
 
 The ids of `wait` move to `paused`, or back. Returns 1.
 
-Cost: O(1), or O(N) in the ids when both lists hold some.
+Cost: O(1), or O(N) in the ids of the shorter list when both hold some.
 --]]
 
 --- includes/queue/keys.lua
@@ -20,7 +20,7 @@ local function queue_at(prefix)
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
     delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
     completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
     ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
     untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }
@@ -117,12 +117,13 @@ end
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
-  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = math.floor(number(meta[3]) or 10000)
   queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
+  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
@@ -156,10 +157,18 @@ local function wake(queue)
   end
 end
 
+local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
 -- When the next delayed job is due in ms, or nil.
 local function next_due(queue)
   local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
   return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms the next delayed job is due, or -1 without one.
+local function due_in(queue, timestamp)
+  local due = next_due(queue)
+  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
 end
 
 -- Tells idle workers when the next delayed job is due.
@@ -170,26 +179,66 @@ local function mark_next_due(queue)
   end
 end
 
+--- includes/queue/lists.lua
+-- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+-- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+-- jobs at any time. The queue's meta must have been read. Needs:
+
+local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+-- When the job was added that a list lets go first, in ms.
+local function age_of_next(queue, list)
+  return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+end
+
+-- Moves all ids of one list to another, before those that are there or after them.
+local function move_ids(from, to, goes_first)
+  local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+  local ids = redis.call(pop, from, MOVED_TOGETHER)
+  while ids and #ids > 0 do
+    redis.call(push, to, unpack(ids))
+    ids = redis.call(pop, from, MOVED_TOGETHER)
+  end
+end
+
+-- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+-- next job is older goes first, and the shorter one moves.
+local function join_lists(queue, target)
+  local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+  local longer, shorter = queue.wait, queue.paused
+  if paused > waiting then
+    longer, shorter = queue.paused, queue.wait
+  end
+  if waiting > 0 and paused > 0 then
+    local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+    local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+    move_ids(shorter, longer, shorter == first)
+  end
+  if target and target ~= longer and waiting + paused > 0 then
+    redis.call("RENAME", longer, target)
+  end
+  return target or longer
+end
+
+-- The list in which jobs without a priority wait, with all of them in it.
+local function waiting_list(queue)
+  if not queue.waiting_list then
+    if not queue.is_paused then
+      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+    elseif redis.call("EXISTS", queue.wait) == 1 then
+      queue.waiting_list = join_lists(queue)
+    else
+      queue.waiting_list = queue.paused
+    end
+  end
+  return queue.waiting_list
+end
+
 --- commands/setPaused-1.lua
 
-local CHUNK = 1000 -- ids moved together; Lua unpacks no more than 8,000
 local prefix, event = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
 local pausing = event == "paused"
-
--- The ids that are moved have waited longer: they stay at the tail, which is fetched first.
-local function move_all(from, to)
-  if redis.call("EXISTS", from) == 0 then
-    return
-  elseif redis.call("EXISTS", to) == 0 then
-    redis.call("RENAME", from, to)
-    return
-  end
-  for at = 0, redis.call("LLEN", from) - 1, CHUNK do
-    redis.call("RPUSH", to, unpack(redis.call("LRANGE", from, at, at + CHUNK - 1)))
-  end
-  redis.call("UNLINK", from)
-end
 
 local fault = refusal(queue, types_of(queue))
 if fault then
@@ -197,12 +246,12 @@ if fault then
 end
 if pausing then
   redis.call("HSET", queue.meta, "paused", 1)
-  move_all(queue.wait, queue.paused)
+  join_lists(queue, queue.paused)
   redis.call("DEL", queue.marker)
 else
   redis.call("HDEL", queue.meta, "paused")
   queue.is_paused = false
-  move_all(queue.paused, queue.wait)
+  join_lists(queue, queue.wait)
   if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
     wake(queue)
   end

@@ -3,7 +3,7 @@
 Fetches the jobs that a worker is to run next, each with a lock of its own.
 
 KEYS  1 meta
-ARGV  1 key prefix of the queue, with its last colon  2 timestamp in ms
+ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for the server's
       3 how many jobs to fetch  4 name of the worker  5 lock duration in ms
       6 id of this call; the token of a lock is this, a colon and a number
       7 how many suspects to fetch: jobs that have stalled before
@@ -15,8 +15,9 @@ Delayed jobs that are due become available first, at most 1,000 of them. Jobs ar
 the tail of `wait`, then from `prioritized`. Those that do not start at once carry the field
 `unbegun` until their worker starts them. Suspects that are not fetched stay where they were.
 
-Returns the jobs, when the next delayed job is due in ms (0 for none), and how many suspects
-were left. A job is: id, data, and a line of its token, attempts started, stalls, lock duration,
+Returns the jobs, in how many ms the next delayed job is due (-1 without one), how many suspects
+were left, and for how many ms a rate limit keeps all jobs from being fetched (0 without one).
+A job is: id, data, and a line of its token, attempts started, stalls, lock duration,
 timestamp, whether it has started, and name, which costs clients less than seven values do; and only
 if it is to be failed or belongs to a scheduler: the reason, the worker that had it before, and
 the scheduler's id.
@@ -86,7 +87,7 @@ local function queue_at(prefix)
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
     delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
     completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
     ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
     untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }
@@ -131,12 +132,13 @@ end
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
-  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version") or {}
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = math.floor(number(meta[3]) or 10000)
   queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
+  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
@@ -187,10 +189,18 @@ local function wake(queue)
   end
 end
 
+local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
 -- When the next delayed job is due in ms, or nil.
 local function next_due(queue)
   local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
   return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms the next delayed job is due, or -1 without one.
+local function due_in(queue, timestamp)
+  local due = next_due(queue)
+  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
 end
 
 -- Tells idle workers when the next delayed job is due.
@@ -199,6 +209,74 @@ local function mark_next_due(queue)
   if due then
     redis.call("ZADD", queue.marker, digits(due), "1")
   end
+end
+
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+
+--- includes/queue/lists.lua
+-- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+-- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+-- jobs at any time. The queue's meta must have been read. Needs:
+
+local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+-- When the job was added that a list lets go first, in ms.
+local function age_of_next(queue, list)
+  return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+end
+
+-- Moves all ids of one list to another, before those that are there or after them.
+local function move_ids(from, to, goes_first)
+  local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+  local ids = redis.call(pop, from, MOVED_TOGETHER)
+  while ids and #ids > 0 do
+    redis.call(push, to, unpack(ids))
+    ids = redis.call(pop, from, MOVED_TOGETHER)
+  end
+end
+
+-- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+-- next job is older goes first, and the shorter one moves.
+local function join_lists(queue, target)
+  local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+  local longer, shorter = queue.wait, queue.paused
+  if paused > waiting then
+    longer, shorter = queue.paused, queue.wait
+  end
+  if waiting > 0 and paused > 0 then
+    local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+    local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+    move_ids(shorter, longer, shorter == first)
+  end
+  if target and target ~= longer and waiting + paused > 0 then
+    redis.call("RENAME", longer, target)
+  end
+  return target or longer
+end
+
+-- The list in which jobs without a priority wait, with all of them in it.
+local function waiting_list(queue)
+  if not queue.waiting_list then
+    if not queue.is_paused then
+      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+    elseif redis.call("EXISTS", queue.wait) == 1 then
+      queue.waiting_list = join_lists(queue)
+    else
+      queue.waiting_list = queue.paused
+    end
+  end
+  return queue.waiting_list
 end
 
 --- includes/queue/line.lua
@@ -210,11 +288,6 @@ local function priority_score(queue, priority)
   local count = counter(redis.call("GET", queue.pc)) + 1
   redis.call("SET", queue.pc, digits(count))
   return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- The list whose jobs wait without a priority.
-local function waiting_list(queue)
-  return queue.is_paused and queue.paused or queue.wait
 end
 
 -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
@@ -272,6 +345,36 @@ local function is_reserved(id)
   end
   return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
     or first == "repeat" and not id:find(":%d+$")
+end
+
+--- includes/fetch/limit.lua
+-- The rate limit of a queue, as BullMQ keeps it: `limiter` counts the jobs that were fetched in
+-- a window of `duration` ms, and at `max` of them none is fetched until its TTL ends. The
+-- queue's meta must have been read. Needs:
+
+local SET_BY_HAND = 2 ^ 53 - 1 -- what `queue.rateLimit(ms)` of BullMQ writes, whether there is a `max` or not
+
+-- How many jobs may be fetched now, and for how many ms none may if that is 0.
+local function room_under_limit(queue)
+  local max = queue.rate_limit.duration and queue.rate_limit.max
+  local fetched = tonumber(attempt("GET", queue.limiter) or "") or 0
+  if fetched >= (max or SET_BY_HAND) then
+    local ttl = redis.call("PTTL", queue.limiter)
+    if ttl > 0 then
+      return 0, ttl
+    end
+    redis.call("DEL", queue.limiter) -- its window has ended, or it would never end
+    fetched = 0
+  end
+  return max and math.max(max - fetched, 1) or math.huge, 0
+end
+
+-- Counts jobs that were fetched. The first ones begin the window.
+local function count_under_limit(queue, count)
+  if queue.rate_limit.duration and queue.rate_limit.max and count > 0
+    and attempt("INCRBY", queue.limiter, count) == count then
+    redis.call("PEXPIRE", queue.limiter, digits(math.max(math.floor(math.abs(queue.rate_limit.duration)), 1)))
+  end
 end
 
 --- includes/fetch/pop.lua
@@ -332,13 +435,14 @@ end
 --- includes/fetch/jobs.lua
 -- How a worker fetches jobs. The queue's meta must have been read, and the queue must not be
 -- paused. `fetch` is a table of
---   timestamp       in ms                      worker         its name
+--   timestamp       in ms, as text             worker         its name
 --   wanted          how many jobs to fetch     lock_duration  in ms, of jobs without their own
 --   suspects_wanted how many of them may be suspects: jobs that have stalled before
 --   id              of this call: the token of a lock is this, a colon and a number
 --   idle_threads    how many of the jobs start at once
 --   policies        by name of the job its lockDuration and maxStalledCount
 --   jobs            what was fetched, described     skipped  the suspects left where they were
+--   limited_for     for how many ms a rate limit keeps all jobs from being fetched, or 0
 -- Needs:
 
 local MOST_SKIPPED = 100 -- suspects to look past in one call
@@ -366,8 +470,11 @@ end
 
 -- Fetches as many jobs as are wanted and there. Ids without a job vanish.
 local function fetch_jobs(queue, fetch)
-  local jobs, skipped = fetch.jobs, fetch.skipped
-  while #jobs < fetch.wanted and #skipped < MOST_SKIPPED and not is_maxed(queue) do
+  local jobs, skipped, counted = fetch.jobs, fetch.skipped, 0
+  local room
+  room, fetch.limited_for = room_under_limit(queue)
+  waiting_list(queue) -- which brings back what another runtime's resume has left in `paused`
+  while #jobs < fetch.wanted and counted < room and #skipped < MOST_SKIPPED and not is_maxed(queue) do
     local id, score = pop(queue, skipped)
     if not id then
       break
@@ -379,9 +486,11 @@ local function fetch_jobs(queue, fetch)
     elseif there then
       fetch.suspects_wanted = fetch.suspects_wanted - (counter(fields[4]) > 0 and 1 or 0)
       fetch_job(queue, fetch, id, fields)
+      counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
   end
   put_back(queue, skipped)
+  count_under_limit(queue, counted)
 end
 
 --- includes/fetch/lost_call.lua
@@ -407,19 +516,19 @@ end
 
 local queue = queue_at(ARGV[1])
 local fetch = {
-  timestamp = ARGV[2], wanted = number(ARGV[3]), worker = ARGV[4], lock_duration = number(ARGV[5]), id = ARGV[6],
+  timestamp = time_in_ms(ARGV[2]), wanted = number(ARGV[3]), worker = ARGV[4], lock_duration = number(ARGV[5]), id = ARGV[6],
   suspects_wanted = number(ARGV[7]), policies = object(ARGV[8]), idle_threads = number(ARGV[10]),
-  jobs = {}, skipped = {},
+  jobs = {}, skipped = {}, limited_for = 0,
 }
 local lost_id = ARGV[9]
 
-local fault = refusal(queue, types_of(queue))
+local fault = refusal(queue, types_of(queue, queue.limiter, "string"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
-  return { fetch.jobs, next_due(queue) or 0, 0 }
+  return { fetch.jobs, due_in(queue, fetch.timestamp), 0, 0 }
 end
 trim_events(queue)
 promote_due_jobs(queue, fetch.timestamp)
@@ -429,4 +538,4 @@ if not queue.is_paused then
     wake(queue)
   end
 end
-return { fetch.jobs, next_due(queue) or 0, #fetch.skipped }
+return { fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.limited_for }

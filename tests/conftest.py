@@ -9,6 +9,7 @@ import redis
 from freezegun import freeze_time
 
 from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq.protocol import scripts
 
 from .support.at_once import AtOnce
 from .support.peer import Node, ready_node
@@ -60,9 +61,11 @@ def full_broker(client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 @pytest.fixture(scope="module")
 def clock() -> Iterator[None]:
-    """A clock that stands still at ``NOW``, for tests that compare timestamps."""
-    with freeze_time(datetime.fromtimestamp(NOW / 1000, tz=timezone.utc), ignore=["_pytest.timing"]):
-        yield
+    """A clock that stands still at ``NOW``, here and for scripts, for tests that compare timestamps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scripts, "TIME", NOW)
+        with freeze_time(datetime.fromtimestamp(NOW / 1000, tz=timezone.utc), ignore=["_pytest.timing"]):
+            yield
 
 
 @pytest.fixture(scope="session")

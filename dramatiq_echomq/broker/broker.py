@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import redis
 from dramatiq import Actor, Consumer, Message, MessageProxy, Middleware
-from dramatiq.common import q_name
+from dramatiq.common import current_millis, q_name
 from dramatiq.errors import ConnectionClosed, QueueJoinTimeout
 
 from ..errors import JobStalled
@@ -18,7 +18,7 @@ from ..protocol.parameters import unknown_ones_named
 from ..protocol.records import FailedJob, QueueCounts
 from ..settings import Settings
 from ..signals import send_signal
-from ..validation import require_client, require_hash_tag
+from ..validation import LARGEST_NUMBER, require_client, require_hash_tag
 from .begin import BeginRecorder
 from .consumer import CONSUMER_ERRORS, Desk, JobConsumer
 from .finish_rules import finish_rules
@@ -147,12 +147,14 @@ class EchoMQBroker(LockingBroker):
           Message: A copy that knows the id of its job.
         """
         queue_name, job_id = q_name(message.queue_name), str(uuid4())
-        due = due_of(message, delay)
-        options = {JOB_ID_OPTION: job_id, **({"eta": due} if due else {})}
+        wait = min(max(int(delay), 0), LARGEST_NUMBER) if delay is not None else 0
+        due = due_of(message) if delay is None else 0
+        eta = current_millis() + wait if wait else due
+        options = {JOB_ID_OPTION: job_id, **({"eta": eta} if eta else {})}
         message = message.copy(queue_name=queue_name, options=options)
         self.emit_before("enqueue", message, delay)
         try:
-            self._add_job(message, job_id, due)
+            self._add_job(message, job_id, due, wait)
         except Exception as error:
             self.note_failed_enqueue(error)
             raise
@@ -257,15 +259,22 @@ class EchoMQBroker(LockingBroker):
             except Exception:
                 self._warn_of_untold(failed.job_id)
 
-    def _add_job(self, message: Message[Any], job_id: str, due: int) -> None:
+    def _add_job(self, message: Message[Any], job_id: str, due: int, delay: int) -> None:
         actor = self.actors.get(message.actor_name)
-        opts = opts_of(message, actor_options=actor.options if actor else {}, settings=self.settings, due=due)
+        opts = opts_of(
+            message,
+            actor_options=actor.options if actor else {},
+            settings=self.settings,
+            due=due,
+            delay=delay,
+        )
         self._desk(message.queue_name).queue.add(
             job_id,
             name=message.actor_name,
             data=without_eta(message).encode(),
             opts=opts,
             due=due,
+            delay=delay,
             priority=priority_of(opts),
         )
 

@@ -27,7 +27,7 @@ from .jobs import (
     stack_trace_of,
 )
 from .lock_renewer import LockManager
-from .queue import GONE, NOT_OWNED, JobQueue, Pickup, now_in_ms
+from .queue import GONE, NOT_OWNED, JobQueue, Pickup
 from .schedulers import SchedulerStopped
 
 #: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.
@@ -210,7 +210,7 @@ class JobConsumer(Consumer):
                 self.desk.stalled_out(message, self)
         for job, fault in undecodable:
             self.logger.error("Job %r of queue %r is failed: %s", id_to_text(job.job_id), self.desk.queue_name, fault)
-            self._finish_job(job, now_in_ms(), "failed", str(fault), "")
+            self._finish_job(job, "failed", str(fault), "")
 
     def _receive_unanswered(self) -> None:
         taken_at = time.monotonic()
@@ -232,9 +232,12 @@ class JobConsumer(Consumer):
         if pickup.suspects_left or self.desk.prefetched:
             self.desk.holdings.wait_for_suspect(min(self.timeout, SUSPECT_WAIT))
             return
+        if pickup.limited_for:
+            time.sleep(min(self.timeout, pickup.limited_for / 1000))
+            return
         seconds = self.longest_block
-        if pickup.next_due:
-            seconds = min(seconds, pickup.next_due / 1000 - time.time())
+        if pickup.due_in >= 0:
+            seconds = min(seconds, pickup.due_in / 1000)
         if seconds > 0:
             self.desk.queue.wait_for_marker(seconds)
 
@@ -244,20 +247,18 @@ class JobConsumer(Consumer):
         try:
             self.desk.holdings.finishing(message)
             self.desk.locks.renew_if_overdue(message)
-            if message.finished_at is None:
-                message.finished_at = now_in_ms()
-            self._finish_job(message.job, message.finished_at, target, value, trace, message)
+            self._finish_job(message.job, target, value, trace, message)
         except CONSUMER_ERRORS as error:
             raise ConnectionClosed(error) from None
         self.desk.holdings.forget(message)
 
     def _finish_job(
-        self, job: TakenJob, at: int, target: str, value: str, trace: str, message: JobMessage | None = None
+        self, job: TakenJob, target: str, value: str, trace: str, message: JobMessage | None = None
     ) -> None:
-        finished = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace)
+        finished = self.desk.queue.finish(job, target=target, value=value, trace=trace)
         if finished.outcome == NOT_OWNED and message is not None and self.desk.locks.win_back(message):
             # The call was long on its way, and nobody recovered the job meanwhile.
-            finished = self.desk.queue.finish(job, at=at, target=target, value=value, trace=trace)
+            finished = self.desk.queue.finish(job, target=target, value=value, trace=trace)
         if finished.outcome == NOT_OWNED:
             self._warn_of_lost(job.job_id, f"did not become {target}", "not this worker's any more")
         elif finished.outcome == GONE:

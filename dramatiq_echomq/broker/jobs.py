@@ -98,7 +98,6 @@ class JobMessage(MessageProxy):
         self.was_announced = False
         self.lock_lost = False
         self.interrupted = False
-        self.finished_at: int | None = None
         self.failed_enqueue: BaseException | None = None
         self.on_exception: Callable[[JobMessage, BaseException], None] | None = None
 
@@ -204,12 +203,10 @@ def without_eta(message: Message[Any]) -> Message[Any]:
     return dataclasses.replace(message, options=options)
 
 
-def due_of(message: Message[Any], delay: int | None) -> int:
-    """When a message is due in ms, or 0 for now.  An ``eta`` that a user put
-    into the options by hand counts as a delay.
+def due_of(message: Message[Any]) -> int:
+    """When a message is due in ms by the ``eta`` that a user put into its options
+    by hand, or 0 for now.
     """
-    if delay is not None:
-        return current_millis() + int(delay) if delay > 0 else 0
     eta = message.options.get("eta")
     if isinstance(eta, int | float) and not isinstance(eta, bool) and current_millis() < eta <= LARGEST_NUMBER:
         return int(eta)

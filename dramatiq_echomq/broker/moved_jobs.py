@@ -43,7 +43,7 @@ class MovedJobs:
           old_id(str): What the other broker knew it by.
           message(Message)
         """
-        due = due_of(message, None)
+        due = due_of(message)
         try:
             opts = self._opts_of(message, due)
         except SettingError as error:

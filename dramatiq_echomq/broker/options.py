@@ -42,7 +42,9 @@ def policy_for(message_options: Mapping[str, Any], actor_options: Mapping[str, A
     return found
 
 
-def opts_of(message: Message[Any], *, actor_options: Mapping[str, Any], settings: Settings, due: int) -> dict[str, Any]:
+def opts_of(
+    message: Message[Any], *, actor_options: Mapping[str, Any], settings: Settings, due: int, delay: int = 0
+) -> dict[str, Any]:
     """Return the opts of a new job.
 
     Parameters:
@@ -51,13 +53,14 @@ def opts_of(message: Message[Any], *, actor_options: Mapping[str, Any], settings
       settings(Settings): Those of the broker.  What they say about how long
         jobs are kept is for workers and checkers that do not know them.
       due(int): When the job is due in ms since the epoch, or 0 for now.
+      delay(int): Instead, in how many ms it is due.
 
     Raises:
       SettingError: For an option of the message that cannot be used.
     """
     opts = policy_for(message.options, actor_options)
-    if due:
-        opts["delay"] = max(due - current_millis(), 0)
+    if due or delay:
+        opts["delay"] = delay or max(due - current_millis(), 0)
     if settings.keep_completed != Settings.keep_completed:
         opts["removeOnComplete"] = settings.keep_completed
     if settings.keep_failed is not None:

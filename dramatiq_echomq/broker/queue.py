@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import redis
 
+from ..protocol import scripts
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import QueueCounts
-from ..protocol.scripts import load
 from .jobs import JobMessage, TakenJob
 from .schedulers import SchedulerStopped, next_run
 from .worker_id import WorkerId
@@ -47,13 +47,16 @@ class Pickup:
 
     Parameters:
       jobs(list[TakenJob])
-      next_due(int): When the next delayed job is due in ms, or 0.
+      due_in(int): In how many ms the next delayed job is due, or -1 without one.
       suspects_left(int): How many jobs were left because they stalled before.
+      limited_for(int): For how many ms the queue's rate limit keeps all jobs from
+        being taken, or 0.
     """
 
     jobs: list[TakenJob]
-    next_due: int
+    due_in: int
     suspects_left: int
+    limited_for: int = 0
 
 
 class JobQueue:
@@ -79,7 +82,15 @@ class JobQueue:
         self._unanswered = ""
 
     def add(
-        self, job_id: str, *, name: str, data: bytes, opts: Mapping[str, Any], due: int = 0, priority: int | str = 0
+        self,
+        job_id: str,
+        *,
+        name: str,
+        data: bytes,
+        opts: Mapping[str, Any],
+        due: int = 0,
+        delay: int = 0,
+        priority: int | str = 0,
     ) -> None:
         """Add a job, once, however often the call is sent.
 
@@ -89,11 +100,14 @@ class JobQueue:
           data(bytes)
           opts(Mapping)
           due(int): When it is due in ms since the epoch, or 0 for now.
+          delay(int): Instead, in how many ms it is due.
           priority(int): 0 for none, which goes before 1, which goes before 2;
             ``first`` to go before all that wait now.
         """
-        args = [job_id, name, data, json.dumps(opts) if opts else "{}", now_in_ms(), due, priority, META_VERSION]
-        self._run("addJob-1.lua", *args)
+        when = f"+{delay}" if delay else due
+        self._run(
+            "addJob-1.lua", job_id, name, data, json.dumps(opts or {}), scripts.TIME, when, priority, META_VERSION
+        )
 
     def take(
         self,
@@ -126,7 +140,7 @@ class JobQueue:
     def take_unanswered(self, *, worker: str, lock_duration: int) -> Pickup:
         """Only the jobs of the last call of take() whose reply was lost."""
         if not self._unanswered:
-            return Pickup([], 0, 0)
+            return Pickup([], -1, 0)
         return self._take(0, worker, lock_duration, 0, "{}", 0)
 
     def _take(
@@ -134,22 +148,21 @@ class JobQueue:
     ) -> Pickup:
         call, lost = self.worker.next_call(), self._unanswered
         self._unanswered = lost or call
-        args = [now_in_ms(), count, worker, lock_duration, call, suspects, policies, lost, idle_threads]
-        rows, next_due, left = self._run("takeJobs-1.lua", *args, client=self.taking_client)
+        args = [scripts.TIME, count, worker, lock_duration, call, suspects, policies, lost, idle_threads]
+        rows, due_in, left, limited_for = self._run("takeJobs-1.lua", *args, client=self.taking_client)
         self._unanswered = ""
-        return Pickup([TakenJob.from_row(*row) for row in rows], int(next_due), int(left))
+        return Pickup([TakenJob.from_row(*row) for row in rows], due_in, left, limited_for)
 
-    def finish(self, job: TakenJob, *, at: int, target: str, value: str, trace: str) -> Finished:
+    def finish(self, job: TakenJob, *, target: str, value: str, trace: str) -> Finished:
         """Move a job to ``completed`` or ``failed``.
 
         Parameters:
           job(TakenJob)
-          at(int): The time in ms; the same when the call is made again.
           target(str): ``completed`` or ``failed``.
           value(str): The return value as JSON, or the reason of the failure.
           trace(str): The stack trace as a JSON list, or nothing.
         """
-        args = job.job_id, job.token, at, target, value, trace, self.finish_rules
+        args = job.job_id, job.token, scripts.TIME, target, value, trace, self.finish_rules, job.started, job.stalls
         outcome, *faults = self._run("finishJob-1.lua", *args)
         return Finished(outcome, [fault.decode("utf-8", "backslashreplace") for fault in faults])
 
@@ -201,7 +214,7 @@ class JobQueue:
             raise
 
     def _advance_scheduler(self, job: TakenJob) -> None:
-        now = now_in_ms()
+        now = scripts.TIME or int(time.time() * 1000)
         plan = self.keys.scheduler(job.scheduler)
         pattern, zone = self.client.execute_command("HMGET", plan, "pattern", "tz", NEVER_DECODE=True)
         previous = self.client.zscore(self.keys.repeat, job.scheduler) or 0
@@ -222,8 +235,4 @@ class JobQueue:
         return found if isinstance(found, bytes) else None
 
     def _run(self, script: str, *args: Any, client: Any = None) -> Any:
-        return load(script)(client or self.client, [self.keys.meta], [self.keys.base, *args])
-
-
-def now_in_ms() -> int:
-    return int(time.time() * 1000)
+        return scripts.load(script)(client or self.client, [self.keys.meta], [self.keys.base, *args])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from ..protocol import scripts
 from ..protocol.keys import QueueKeys, id_to_bytes
-from ..protocol.scripts import load
 from .records import ActionResult
 
 #: How many jobs one call is about.
@@ -50,7 +49,7 @@ def act(job_ids: Iterable[str], call: Call, progress: Callable[[int], None] | No
 
 
 def removing(client: Any, keys: QueueKeys) -> Call:
-    return lambda ids: _outcomes(client, keys, "removeJobs-1.lua", int(time.time() * 1000), *ids)
+    return lambda ids: _outcomes(client, keys, "removeJobs-1.lua", scripts.TIME, *ids)
 
 
 def promoting(client: Any, keys: QueueKeys) -> Call:
@@ -58,7 +57,7 @@ def promoting(client: Any, keys: QueueKeys) -> Call:
 
 
 def retrying(client: Any, keys: QueueKeys) -> Call:
-    retry = load("retryJob-1.lua")
+    retry = scripts.load("retryJob-1.lua")
 
     def call(ids: list[bytes]) -> list[str]:
         return ["done" if retry(client, [keys.meta], [keys.base, job_id]) == 1 else "not-failed" for job_id in ids]
@@ -67,11 +66,13 @@ def retrying(client: Any, keys: QueueKeys) -> Call:
 
 
 def set_paused(client: Any, keys: QueueKeys, paused: bool) -> None:
-    load("setPaused-1.lua")(client, [keys.meta], [keys.base, "paused" if paused else "resumed"])
+    scripts.load("setPaused-1.lua")(client, [keys.meta], [keys.base, "paused" if paused else "resumed"])
 
 
 def _outcomes(client: Any, keys: QueueKeys, script: str, *args: Any) -> list[str]:
-    return [outcome.decode("utf-8", "replace") for outcome in load(script)(client, [keys.meta], [keys.base, *args])]
+    return [
+        outcome.decode("utf-8", "replace") for outcome in scripts.load(script)(client, [keys.meta], [keys.base, *args])
+    ]
 
 
 def _batches(job_ids: Iterable[str]) -> Iterator[list[str]]:

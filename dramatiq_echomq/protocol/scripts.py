@@ -12,6 +12,10 @@ from ..errors import QueueRefused
 from .clients import drop_idle_connections
 from .logtext import on_one_line
 
+#: What a script is told as the time in ms.  At 0 it takes the server's: the clocks
+#: of workers differ.  Only tests set another.
+TIME = 0
+
 #: What the scripts put before the errors that they return themselves.
 REFUSAL = "ECHOMQ "
 

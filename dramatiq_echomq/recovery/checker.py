@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import redis
 
+from ..protocol import scripts
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import ActiveJob, StalledCheck
 from ..protocol.replies import StalledReply, active_job_from, check_from, with_copies
-from ..protocol.scripts import load
 from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_no_others, require_prefix, require_whole_number
 
@@ -105,7 +105,7 @@ class StalledChecker:
           redis.RedisError: When Redis cannot be used.
         """
         keys = QueueKeys(queue_name, self.prefix)
-        is_stalled = load("isJobStalled-2.lua")
+        is_stalled = scripts.load("isJobStalled-2.lua")
         return bool(is_stalled(self.client, [keys.active, keys.lock(job_id)], [id_to_bytes(job_id)]))
 
     def inspect(self, queue_name: str) -> list[ActiveJob]:
@@ -157,7 +157,7 @@ class StalledChecker:
         mode: str,
         remaining: int | bytes,
     ) -> StalledReply:
-        move_stalled_jobs_to_wait = load("moveStalledJobsToWait-8.lua")
+        move_stalled_jobs_to_wait = scripts.load("moveStalledJobsToWait-8.lua")
         reply = move_stalled_jobs_to_wait(
             self.client,
             [
@@ -173,7 +173,7 @@ class StalledChecker:
             [
                 keys.base,
                 self.max_stalled_count,
-                int(time.time() * 1000),
+                scripts.TIME,
                 interval,
                 sweep_id,
                 self.batch_size,

@@ -58,7 +58,7 @@ def adds_one_that_was_taken_in_between(queue, plain_client):
 
 def completes(queue, plain_client):
     job, _ = held(plain_client, "a", "b")
-    return queue.finish(job, at=5_000, target="completed", value="1", trace="")
+    return queue.finish(job, target="completed", value="1", trace="")
 
 
 def completes_and_removes(queue, plain_client):
@@ -77,14 +77,14 @@ def fails_and_removes(queue, plain_client):
 
 def fails(queue, plain_client):
     job, _ = held(plain_client, "a", "b")
-    return queue.finish(job, at=5_000, target="failed", value="broke", trace="[]")
+    return queue.finish(job, target="failed", value="broke", trace="[]")
 
 
 def completes_a_child(queue, plain_client):
     put(plain_client, waiting_children={"p": 1}, jobs={"p": JOB}, **{"p:dependencies": {"emq:q:a", "emq:q:x"}})
     put(plain_client, wait=["a"], jobs={"a": {**JOB, "parentKey": "emq:q:p"}})
     pickup = a_queue(plain_client).take(1, worker="w", lock_duration=30_000, suspects=1, policies={}, idle_threads=0)
-    return queue.finish(pickup.jobs[0], at=5_000, target="completed", value="1", trace="")
+    return queue.finish(pickup.jobs[0], target="completed", value="1", trace="")
 
 
 def gives_back(queue, plain_client):
@@ -145,10 +145,10 @@ def test_a_call_that_is_sent_twice_leaves_what_one_does(client, call):
 def test_a_job_that_another_worker_finished_is_no_repetition(client):
     [job] = held(client, "a")
     queue = a_queue(client)
-    queue.finish(job, at=5_000, target="completed", value="1", trace="")
+    queue.finish(job, target="completed", value="1", trace="")
 
-    assert queue.finish(job, at=5_001, target="completed", value="2", trace="").outcome == NOT_OWNED
-    assert queue.finish(job, at=5_000, target="failed", value="2", trace="").outcome == NOT_OWNED
+    assert queue.finish(job, target="completed", value="2", trace="").outcome == NOT_OWNED
+    assert queue.finish(job, target="failed", value="2", trace="").outcome == NOT_OWNED
 
     assert state(client)["a"]["returnvalue"] == "1"
 

@@ -3,8 +3,8 @@ Adds a job to a queue.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id  3 name  4 data  5 opts, a JSON object
-      6 timestamp in ms  7 when it is due in ms, or 0 for now  8 priority, 0 for none,
-      or `first`: fetched before all that wait now
+      6 the time in ms, or 0 for the server's  7 when it is due in ms, or + and in how many ms, or 0 for now
+      8 priority, 0 for none, or `first`: fetched before all that wait now
       9 what `version` of the meta becomes when there is none
 
 Returns 1, or 0 when the job is there already: the call was sent twice.
@@ -15,10 +15,14 @@ Cost: O(log N) in the jobs delayed or prioritized.
 --- include types
 --- include queue/keys
 --- include queue/meta
+--- include queue/time
 --- include queue/add
 
-local prefix, id, name, data, opts, timestamp = unpack(ARGV, 1, 6)
-local due, is_first, version = number(ARGV[7]), ARGV[8] == "first", ARGV[9]
+local prefix, id, name, data, opts = unpack(ARGV, 1, 5)
+local timestamp, due, is_first, version = time_in_ms(ARGV[6]), number(ARGV[7]), ARGV[8] == "first", ARGV[9]
+if ARGV[7]:sub(1, 1) == "+" then
+  due = timestamp + due
+end
 local priority = is_first and 0 or number(ARGV[8])
 local queue = queue_at(prefix)
 local key = prefix .. id

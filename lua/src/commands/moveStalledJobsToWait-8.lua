@@ -5,7 +5,7 @@ an earlier check has marked. See "Stalled recovery" in the EchoMQ protocol.
 KEYS  1 stalled  2 wait  3 active  4 failed  5 stalled-check  6 meta  7 paused  8 marker
 ARGV  1 key prefix of the queue, with or without its last colon
       2 max_stalled_count: how many stalls a job survives; `maxStalledCount` of its opts goes first
-      3 timestamp in ms
+      3 the time in ms, or 0 for the server's
 
 With these three it does one whole check, at once and unthrottled. The rest is optional:
 
@@ -45,6 +45,8 @@ marks, and those left over at the end name ids that are no longer in `active`.
 --- include queue/meta
 --- include queue/events
 --- include queue/full
+--- include queue/lists
+--- include queue/wake
 --- include finish/retention
 --- include stalled/call
 --- include stalled/throttle
@@ -61,7 +63,12 @@ local function check()
   trim_events(queue)
   set_marks_aside(call)
   resume(call)
+  local left_in_paused = not queue.is_paused and redis.call("EXISTS", queue.paused) == 1
+  waiting_list(queue) -- which brings back what another runtime's resume has left in `paused`
   local ended = walk(call, apply_verdicts)
+  if left_in_paused then
+    wake(queue)
+  end
   wake_for_what_changed(call)
   release_marks(call, ended)
   if ended then

@@ -2,7 +2,7 @@
 Removes jobs from a queue, whatever their state, unless somebody needs them.
 
 KEYS  1 meta
-ARGV  1 key prefix of the queue, with its last colon  2 timestamp in ms  3 … ids
+ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for the server's  3 … ids
 
 Returns for each id "done", or why it stays: "locked" by a worker, "scheduled" as the next one of a job
 scheduler, "children" when it waits for other jobs of a flow, "parent: …" when its own parent could not be
@@ -16,6 +16,7 @@ Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 --- include values
 --- include queue/keys
 --- include queue/meta
+--- include queue/time
 --- include queue/events
 --- include queue/remove
 --- include queue/reserved
@@ -23,7 +24,7 @@ Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 --- include parents/parent
 --- include parents/release
 
-local prefix, timestamp = ARGV[1], ARGV[2]
+local prefix, timestamp = ARGV[1], time_in_ms(ARGV[2])
 local queue = queue_at(prefix)
 
 -- Whether a job is the one that its scheduler has added for the next time.

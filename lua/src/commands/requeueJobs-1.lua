@@ -17,6 +17,7 @@ Cost: for each job O(N) in `active` from its new end to the job, O(log N) in tho
 --- include queue/events
 --- include queue/wake
 --- include queue/line
+--- include queue/lists
 --- include queue/remove
 
 local prefix = ARGV[1]

@@ -1,17 +1,20 @@
 -- How a worker fetches jobs. The queue's meta must have been read, and the queue must not be
 -- paused. `fetch` is a table of
---   timestamp       in ms                      worker         its name
+--   timestamp       in ms, as text             worker         its name
 --   wanted          how many jobs to fetch     lock_duration  in ms, of jobs without their own
 --   suspects_wanted how many of them may be suspects: jobs that have stalled before
 --   id              of this call: the token of a lock is this, a colon and a number
 --   idle_threads    how many of the jobs start at once
 --   policies        by name of the job its lockDuration and maxStalledCount
 --   jobs            what was fetched, described     skipped  the suspects left where they were
+--   limited_for     for how many ms a rate limit keeps all jobs from being fetched, or 0
 -- Needs:
 --- include values
 --- include queue/events
 --- include queue/reserved
 --- include queue/wake
+--- include queue/lists
+--- include fetch/limit
 --- include fetch/pop
 --- include fetch/describe
 
@@ -40,8 +43,11 @@ end
 
 -- Fetches as many jobs as are wanted and there. Ids without a job vanish.
 local function fetch_jobs(queue, fetch)
-  local jobs, skipped = fetch.jobs, fetch.skipped
-  while #jobs < fetch.wanted and #skipped < MOST_SKIPPED and not is_maxed(queue) do
+  local jobs, skipped, counted = fetch.jobs, fetch.skipped, 0
+  local room
+  room, fetch.limited_for = room_under_limit(queue)
+  waiting_list(queue) -- which brings back what another runtime's resume has left in `paused`
+  while #jobs < fetch.wanted and counted < room and #skipped < MOST_SKIPPED and not is_maxed(queue) do
     local id, score = pop(queue, skipped)
     if not id then
       break
@@ -53,7 +59,9 @@ local function fetch_jobs(queue, fetch)
     elseif there then
       fetch.suspects_wanted = fetch.suspects_wanted - (counter(fields[4]) > 0 and 1 or 0)
       fetch_job(queue, fetch, id, fields)
+      counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
   end
   put_back(queue, skipped)
+  count_under_limit(queue, counted)
 end

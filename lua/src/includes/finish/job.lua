@@ -58,13 +58,14 @@ end
 --   token       of the lock                   timestamp   in ms, as text
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
 --   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
+--   started     `ats` when it was fetched     stalls      `stc` when it was fetched
 -- Returns the outcome as finishJob does, a list of what went wrong, and true when something was
 -- written.
 local function finish_job(queue, id, how)
   local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
   local held = attempt("GET", key .. ":lock")
   if held ~= how.token then
-    local outcome, has_written = outcome_without_lock(queue, id, held, target, timestamp)
+    local outcome, has_written = outcome_without_lock(queue, id, held, how)
     return outcome, {}, has_written
   end
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",

@@ -17,13 +17,16 @@ local function has_ended(queue, id, target)
 end
 
 -- The outcome for a job whose lock holds `held`, which is not its worker's token; true when
--- something was written. A call that was sent twice finds the job finished at the same
--- timestamp, or finished and removed.
-local function outcome_without_lock(queue, id, held, target, timestamp)
-  local key = queue.prefix .. id
+-- something was written. A call that was sent twice finds the job finished as it says, with the
+-- `ats` and `stc` that it had: nobody fetched it since, no check has failed it. Or removed.
+local function outcome_without_lock(queue, id, held, how)
+  local key, target = queue.prefix .. id, how.target
   if redis.call("EXISTS", key) == 1 then
-    local finished = not held and redis.call("ZSCORE", queue[target], id)
-    return finished and redis.call("HGET", key, "finishedOn") == timestamp and FINISHED or NOT_OWNED, false
+    local is_finished = not held and redis.call("ZSCORE", queue[target], id)
+    local found = redis.call("HMGET", key, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
+    local by_this_call = is_finished and counter(found[1]) == counter(how.started)
+      and counter(found[2]) == counter(how.stalls) and found[3] == how.value
+    return by_this_call and FINISHED or NOT_OWNED, false
   elseif held then
     return NOT_OWNED, false
   elseif drop_from_active(queue, id) then

@@ -7,7 +7,7 @@ local function queue_at(prefix)
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
     delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
     completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
     ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
     untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }

@@ -1,17 +1,13 @@
 -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
 -- queue's meta must have been read. Needs:
 --- include values
+--- include queue/lists
 
 -- Jobs of one priority are fetched in the order in which they came.
 local function priority_score(queue, priority)
   local count = counter(redis.call("GET", queue.pc)) + 1
   redis.call("SET", queue.pc, digits(count))
   return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- The list whose jobs wait without a priority.
-local function waiting_list(queue)
-  return queue.is_paused and queue.paused or queue.wait
 end
 
 -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.

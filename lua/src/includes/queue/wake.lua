@@ -14,10 +14,18 @@ local function wake(queue)
   end
 end
 
+local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
 -- When the next delayed job is due in ms, or nil.
 local function next_due(queue)
   local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
   return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms the next delayed job is due, or -1 without one.
+local function due_in(queue, timestamp)
+  local due = next_due(queue)
+  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
 end
 
 -- Tells idle workers when the next delayed job is due.

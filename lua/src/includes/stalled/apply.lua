@@ -1,5 +1,5 @@
 -- Does what the verdicts say. Takes the `call` of stalled/call. Needs:
---- include queue/line
+--- include queue/lists
 --- include queue/wake
 --- include stalled/call
 --- include stalled/verdict

@@ -2,6 +2,7 @@
 -- other includes of stalled/ take as `call`. Needs:
 --- include values
 --- include queue/keys
+--- include queue/time
 
 -- Reads KEYS and ARGV, as the header of the script lists them.
 local function read_call()
@@ -17,7 +18,7 @@ local function read_call()
   local record = throttle .. ":" .. sweep
   return {
     queue = queue, prefix = prefix, reserved = reserved,
-    max_stalled_count = number(ARGV[2]), timestamp = ARGV[3], interval = number(ARGV[4]), sweep = sweep,
+    max_stalled_count = number(ARGV[2]), timestamp = time_in_ms(ARGV[3]), interval = number(ARGV[4]), sweep = sweep,
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
     offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", is_report = is_report,
     keep_failed = { age = number(ARGV[11]) and number(ARGV[11]) / 1000 },

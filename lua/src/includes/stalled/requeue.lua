@@ -1,5 +1,6 @@
 -- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
 --- include queue/line
+--- include queue/lists
 --- include stalled/history
 
 -- Records the stall, unless the job was not started. A job without a priority is added to
