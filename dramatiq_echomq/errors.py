@@ -65,7 +65,7 @@ class QueueNotFound(EchoMQError, LookupError):
 
     def __init__(self, queue_name: str, prefix: str, known: Collection[str]) -> None:
         self.queue_name = queue_name
-        self.similar = tuple(get_close_matches(queue_name, known, n=3))
+        self.similar: tuple[str, ...] = tuple(get_close_matches(queue_name, known, n=3))
         if self.similar:
             hint = f"did you mean {' or '.join(map(_shown, self.similar))}?"
         elif known:

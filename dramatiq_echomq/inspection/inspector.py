@@ -41,9 +41,9 @@ class QueueInspector:
 
     def __init__(self, client: Any, *, prefix: str = Settings.prefix) -> None:
         require_client(client)
-        self.prefix = require_prefix(prefix)
+        self.prefix: str = require_prefix(prefix)
         require_hash_tag(client, prefix)
-        self.client = client
+        self.client: Any = client
 
     def queue_names(self) -> list[str]:
         """Return the names of all queues.  Takes time with the number of keys

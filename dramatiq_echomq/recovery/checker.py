@@ -57,15 +57,15 @@ class StalledChecker:
     ) -> None:
         require_no_others(unknown, type(self).__init__)
         require_client(client)
-        self.prefix = require_prefix(prefix)
+        self.prefix: str = require_prefix(prefix)
         require_hash_tag(client, prefix)
-        self.client = client
-        self.stalled_interval = require_whole_number("stalled_interval", stalled_interval, minimum=1)
-        self.max_stalled_count = require_whole_number("max_stalled_count", max_stalled_count, minimum=0)
-        self.batch_size = require_whole_number("batch_size", batch_size, minimum=1)
+        self.client: Any = client
+        self.stalled_interval: int = require_whole_number("stalled_interval", stalled_interval, minimum=1)
+        self.max_stalled_count: int = require_whole_number("max_stalled_count", max_stalled_count, minimum=0)
+        self.batch_size: int = require_whole_number("batch_size", batch_size, minimum=1)
         if dead_message_ttl is not None:
             require_whole_number("dead_message_ttl", dead_message_ttl, minimum=1_000)
-        self.dead_message_ttl = dead_message_ttl
+        self.dead_message_ttl: int | None = dead_message_ttl
         self._sweeper_id = uuid.uuid4().hex
         self._sweeps = itertools.count(1)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from logging import Logger
 from typing import Any, NoReturn
 
 from dramatiq import Broker, Middleware, Worker
@@ -69,9 +70,9 @@ class StalledCheckerMiddleware(Middleware):
         lock_duration: int | None = None,
         **unknown: NoReturn,
     ) -> None:
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         require_no_others(unknown, type(self).__init__)
-        self.settings = Settings.load(
+        self.settings: Settings = Settings.load(
             prefix=prefix,
             stalled_interval=stalled_interval,
             max_stalled_count=max_stalled_count,
@@ -79,10 +80,10 @@ class StalledCheckerMiddleware(Middleware):
             report_only=report_only,
             lock_duration=lock_duration,
         )
-        self.has_own_prefix = prefix is not None
-        self.has_own_lock_duration = lock_duration is not None
-        self.queues = None if queues is None else queue_names_from(queues, self.settings.prefix)
-        self.client = client_from(client, url)
+        self.has_own_prefix: bool = prefix is not None
+        self.has_own_lock_duration: bool = lock_duration is not None
+        self.queues: tuple[str, ...] | None = None if queues is None else queue_names_from(queues, self.settings.prefix)
+        self.client: Any = client_from(client, url)
         if self.client is not None:
             require_client(self.client)
             require_hash_tag(self.client, self.settings.prefix)
