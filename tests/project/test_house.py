@@ -17,7 +17,8 @@ ALLOWED = {
     "protocol": set(),
     "recovery": {"protocol"},
     "broker": {"protocol"},
-    "cli": {"protocol", "recovery", "broker", "demo"},
+    "inspection": {"protocol"},
+    "cli": {"protocol", "recovery", "broker", "inspection", "demo"},
     "demo": {"protocol", "recovery", "broker"},
 }
 
