@@ -21,17 +21,16 @@ maxmemory.
 Cost: O(1) for each lock, O(N) in `active` for one that is to come back.
 --]]
 
---- includes/memory.lua
--- Redis at its maxmemory.
---
--- It refuses every command that may need memory, with one exception: a script that has written
--- before is let go on to its end, so as not to leave half of its work (Redis 6.2, 7 and Valkey
--- do the same). So a script that keeps, ends or gives back a job begins with a write that needs
--- no memory: it is by such scripts that memory becomes free. One that adds a job does not.
+--- includes/queue/full.lua
+-- What scripts can do while Redis is at its `maxmemory` and may evict nothing. Needs no other
+-- include.
 
--- Removes a key that there is not.
-local function write_though_memory_is_full(prefix)
-  redis.call("DEL", prefix .. "no-such-key")
+-- Redis then refuses a command that may take more memory, but only until the script has written
+-- something: it stops none in the middle. A script whose purpose is to finish, give back or
+-- recover jobs goes on when the first command that writes may not take more, as this one, which
+-- changes nothing, whatever `meta` is. A script that adds jobs must not begin so.
+local function write_although_full(queue)
+  redis.pcall("HDEL", queue.meta, "")
 end
 
 --- commands/extendLocks-1.lua
@@ -62,7 +61,7 @@ local function renew(at)
   return renewed.err and renewed or 0
 end
 
-write_though_memory_is_full(prefix)
+write_although_full({ meta = prefix .. "meta" })
 for at, id in ipairs(ids) do
   local left = renew(at)
   if type(left) == "number" then

@@ -15,6 +15,7 @@ Cost: O(log N) in the jobs delayed or prioritized and in the schedulers.
 --- include queue/keys
 --- include queue/meta
 --- include queue/add
+--- include queue/full
 
 local prefix, scheduler, producer, timestamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local queue = queue_at(prefix)
@@ -61,6 +62,7 @@ if not due or due == 0 or (limit and count > limit) or (ends and now > ends) or 
 end
 
 local priority = number(job[4]) or 0
+write_although_full(queue) -- or the scheduler would stop
 redis.call("ZADD", queue["repeat"], digits(due), scheduler)
 redis.call("HSET", scheduler_key, "ic", digits(counter(redis.call("HGET", scheduler_key, "ic")) + 1))
 redis.call("INCR", prefix .. "id")

@@ -19,7 +19,7 @@ maxmemory.
 
 Cost: O(1) for each lock, O(N) in `active` for one that is to come back.
 --]]
---- include memory
+--- include queue/full
 
 local prefix = ARGV[1]:sub(-1) == ":" and ARGV[1] or ARGV[1] .. ":"
 local tokens, ids, duration = cmsgpack.unpack(ARGV[2]), cmsgpack.unpack(ARGV[3]), ARGV[4]
@@ -47,7 +47,7 @@ local function renew(at)
   return renewed.err and renewed or 0
 end
 
-write_though_memory_is_full(prefix)
+write_although_full({ meta = prefix .. "meta" })
 for at, id in ipairs(ids) do
   local left = renew(at)
   if type(left) == "number" then
