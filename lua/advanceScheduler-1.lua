@@ -304,6 +304,18 @@ local function add_to_queue(queue, id, name, priority, due, is_first)
   end
 end
 
+--- includes/queue/full.lua
+-- What scripts can do while Redis is at its `maxmemory` and may evict nothing. Needs no other
+-- include.
+
+-- Redis then refuses a command that may take more memory, but only until the script has written
+-- something: it stops none in the middle. A script whose purpose is to finish, give back or
+-- recover jobs goes on when the first command that writes may not take more, as this one, which
+-- changes nothing, whatever `meta` is. A script that adds jobs must not begin so.
+local function write_although_full(queue)
+  redis.pcall("HDEL", queue.meta, "")
+end
+
 --- commands/advanceScheduler-1.lua
 
 local prefix, scheduler, producer, timestamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -351,6 +363,7 @@ if not due or due == 0 or (limit and count > limit) or (ends and now > ends) or 
 end
 
 local priority = number(job[4]) or 0
+write_although_full(queue) -- or the scheduler would stop
 redis.call("ZADD", queue["repeat"], digits(due), scheduler)
 redis.call("HSET", scheduler_key, "ic", digits(counter(redis.call("HGET", scheduler_key, "ic")) + 1))
 redis.call("INCR", prefix .. "id")

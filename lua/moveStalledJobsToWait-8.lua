@@ -197,9 +197,9 @@ end
 -- Redis then refuses a command that may take more memory, but only until the script has written
 -- something: it stops none in the middle. A script whose purpose is to finish, give back or
 -- recover jobs goes on when the first command that writes may not take more, as this one, which
--- changes nothing. A script that adds jobs must not begin so.
+-- changes nothing, whatever `meta` is. A script that adds jobs must not begin so.
 local function write_although_full(queue)
-  redis.call("HDEL", queue.meta, "")
+  redis.pcall("HDEL", queue.meta, "")
 end
 
 --- includes/queue/lists.lua
