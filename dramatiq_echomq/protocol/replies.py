@@ -67,15 +67,16 @@ def active_job_from(row: Sequence[Any], now: int) -> ActiveJob:
       row(Sequence): What the report says of it.
       now(int): The ms since the epoch.
     """
-    raw_id, name, worker, ttl, marked, stalls, attempts, verdict, later, started, data = row
+    raw_id, name, worker, line, data = row
+    lock_ttl, marked, stalls, attempts, verdict, later, started = line.split(b" ")
     job_id, started_at = id_to_text(raw_id), int(started) if started.isdigit() else None
     payload = Payload("") if data is None else read_payload(data, job_id)
     return ActiveJob(
         job_id=job_id,
         name=_text(name),
         worker=_text(worker),
-        lock_ttl=None if ttl == -2 else ttl,
-        marked=bool(marked),
+        lock_ttl=None if lock_ttl == b"-2" else int(lock_ttl),
+        marked=marked == b"1",
         stalls=int(stalls),
         attempts=int(attempts),
         verdict=_text(verdict),

@@ -27,8 +27,9 @@ Returns a list:
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
       12 how many ids are still to be looked at, once the sweep has moved some; else empty
-      11 in a report, for each id: id, name, worker, TTL of the lock in ms (-2 without), marked,
-         stalls, attempts, verdict, the verdict once it is marked, processedOn, and the data unless it is large
+      11 in a report, for each id: id, name, worker, a line, and the data unless it is large; in the
+         line: TTL of the lock in ms (-2 without), marked, stalls, attempts, verdict, the verdict
+         once it is marked, processedOn
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
 that is stalled. A call of a command costs more than what it does, so most are made once for
