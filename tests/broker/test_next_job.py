@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dramatiq_echomq import EchoMQBroker, StalledChecker
+from dramatiq_echomq import EchoMQBroker, QueueInspector, StalledChecker
 
 from ..support.brokers import lines
 from ..support.job_data import WOKEN, ack, nack, take
@@ -147,6 +147,21 @@ def test_stays_stored_and_is_told_of_when_it_cannot_be_added(client, broker, cap
     assert found["dn:x"] == NEXT
     [line] = lines(caplog, "WARNING")
     assert "emq:q:prioritized is a string and should be a zset" in line
+
+
+@pytest.mark.parametrize("holder", ["a", "z", None], ids=["the other", "a third", "none"])
+def test_is_added_when_the_other_is_removed(client, broker, holder):
+    """It came back to wait after a stall, or its worker has lost it."""
+    put_pair(client)
+    if holder != "a":
+        client.delete("emq:q:de:x")
+    if holder == "z":
+        client.set("emq:q:de:x", "z")
+
+    assert QueueInspector(client).remove("q", ["a"])
+
+    found = state(client)
+    assert (found.get("wait"), "dn:x" in found) == ((["b"], False) if holder == "a" else (None, True))
 
 
 def test_goes_with_a_queue_that_is_flushed(client, broker):
