@@ -67,7 +67,8 @@ def test_what_node_adds_runs_an_actor_with_its_arguments(node, worker, data, cal
     assert finished(node, job_id)["returnvalue"] == called_with
 
 
-def test_node_waits_for_the_result_of_an_actor(node, worker):
+def test_node_waits_for_the_result_of_an_actor(node, worker, client):
+    node.listen(client, "q")
     result = node.run(
         """const job = await queue("q").add("resize", { args: [1], kwargs: { x: 2 } });
         return job.waitUntilFinished(listener("q"), 10000)"""
@@ -75,7 +76,8 @@ def test_node_waits_for_the_result_of_an_actor(node, worker):
     assert result == [[1], {"x": 2}]
 
 
-def test_node_sees_why_and_where_an_actor_failed(node, worker):
+def test_node_sees_why_and_where_an_actor_failed(node, worker, client):
+    node.listen(client, "q")
     error = node.run(
         """const job = await queue("q").add("bad", { args: [] });
         try { await job.waitUntilFinished(listener("q"), 10000) } catch (error) { return [job.id, error.message] }"""

@@ -20,18 +20,18 @@ LARGE = 50_000
 
 
 @contextmanager
-def our_worker(node, client) -> Iterator[threading.Event]:
+def our_worker(node, client, queue: str = "q") -> Iterator[threading.Event]:
     """A Dramatiq worker, and a gate that its actor "slow" waits at."""
     broker = EchoMQBroker(client=client, middleware=[Retries(max_retries=0)], metrics_max_data_points=60)
     gate = threading.Event()
 
-    @dramatiq.actor(broker=broker, queue_name="q")
+    @dramatiq.actor(broker=broker, queue_name=queue)
     def work(size):
         if size < 0:
             raise ValueError("x" * -size)
         return "x" * size
 
-    @dramatiq.actor(broker=broker, queue_name="q")
+    @dramatiq.actor(broker=broker, queue_name=queue)
     def slow(number):
         gate.wait(20)
         return number
@@ -54,23 +54,24 @@ WORKERS = pytest.mark.parametrize("worker", [our_worker, their_worker])
 def wait_until_finished(node, size: int) -> list:
     """Add a job, and return how the program that waits for it got its result, and what the job itself holds."""
     return node.run(
-        f"""const job = await queue("q").add("work", {size});
-        const waited = job.waitUntilFinished(listener("q"), 20_000);
+        f"""const job = await queue("told").add("work", {size});
+        const waited = job.waitUntilFinished(listener("told"), 20_000);
         const told = await waited.then((value) => ["completed", value], (error) => ["failed", error.message]);
-        const {{ returnvalue, failedReason }} = await queue("q").getJob(job.id);
+        const {{ returnvalue, failedReason }} = await queue("told").getJob(job.id);
         return [...told, returnvalue ?? failedReason]"""
     )
 
 
 def test_who_waits_for_a_job_learns_of_its_end_however_large_the_result_is(node, client):
-    with our_worker(node, client):
+    node.listen(client, "told")
+    with our_worker(node, client, "told"):
         assert wait_until_finished(node, 10) == ["completed", "x" * 10, "x" * 10]
         assert wait_until_finished(node, LARGE) == ["completed", None, "x" * LARGE]
         state_, told, reason = wait_until_finished(node, -19_000)
         assert (state_, reason) == ("failed", "ValueError: " + "x" * 19_000)
         assert told == reason[:10_000]
         assert wait_until_finished(node, 20) == ["completed", "x" * 20, "x" * 20]
-    assert client.memory_usage("emq:q:events", samples=0) < 60_000
+    assert client.memory_usage("emq:told:events", samples=0) < 60_000
 
 
 @WORKERS
@@ -140,11 +141,11 @@ def test_metrics_are_those_of_bullmqs_own_workers(node, client, worker):
 
 
 def test_listeners_hear_that_no_retries_are_left(node, client):
-    with our_worker(node, client):
+    node.listen(client, "exhausted")
+    with our_worker(node, client, "exhausted"):
         said = node.run(
-            """const heard = new Promise((resolve) => listener("q").once("retries-exhausted", resolve));
-            await listener("q").waitUntilReady();
-            const job = await queue("q").add("work", -1, { attempts: 1 });
+            """const heard = new Promise((resolve) => listener("exhausted").once("retries-exhausted", resolve));
+            const job = await queue("exhausted").add("work", -1, { attempts: 1 });
             const said = await heard;
             return [said.jobId === job.id, said.attemptsMade]"""
         )

@@ -91,6 +91,7 @@ class Node:
         self.package = package
         self._shell = Peer("node", "shell.mjs", url, package)
         self._answered = 0
+        self._listening: set[str] = set()
 
     def close(self) -> None:
         self._shell.__exit__()
@@ -103,6 +104,19 @@ class Node:
         answer, error = self._shell.said[self._answered - 1]
         assert error is None, error
         return answer
+
+    def listen(self, client: redis.Redis, queue: str) -> None:
+        """Open the `listener` of a queue, and wait until it listens: it misses what happens while it connects."""
+        if queue in self._listening:
+            return
+
+        def listeners() -> int:
+            return sum(each["cmd"] == "xread" for each in client.client_list())
+
+        before = listeners()
+        self.run(f'await listener("{queue}").waitUntilReady()')
+        wait_until(lambda: listeners() > before, message=f"nobody listens to {queue}")
+        self._listening.add(queue)
 
     def worker(self, queue: str, mode: str, **options: object) -> Peer:
         return Peer("node", "worker.mjs", self.url, self.package, queue, mode, json.dumps(options))
