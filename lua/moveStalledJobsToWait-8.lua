@@ -940,7 +940,8 @@ end
 
 -- The id that the job was given when it came, unless a job has it by now.
 local function id_of_next(queue, id)
-  local count = digits(redis.call("INCR", queue.prefix .. "id"))
+  local count = digits(counter(redis.call("GET", queue.prefix .. "id")) + 1)
+  redis.call("SET", queue.prefix .. "id", count)
   return id and not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0 and id or count
 end
 
@@ -1007,38 +1008,44 @@ end
 
 local PUSHED_AT_ONCE = 5000 -- Lua unpacks no more than 8,000
 
--- Counts one job that has finished. `points` is how many are kept; 0 counts nothing. Minutes in
--- which no job finished become zeros when the next one does.
-local function count_finished(queue, target, points, timestamp)
-  local key = queue.prefix .. "metrics:" .. target
-  if points < 1 or not attempt("HINCRBY", key, "count", 1) then
-    return
-  end
-  local count, previous, counted = unpack(redis.call("HMGET", key, "count", "prevTS", "prevCount"))
-  if not previous then
-    redis.call("HSET", key, "prevTS", timestamp, "prevCount", 0)
-    return
-  end
-  local minutes = math.min(math.floor(timestamp / 60000) - math.floor(counter(previous) / 60000), points)
-  if minutes < 1 then
-    return
-  end
-  local new = { digits(counter(count) - 1 - counter(counted)) }
+-- Adds the point of a minute, and one for each minute after it. The newest is at the head.
+local function add_points(key, first, minutes, most)
+  local new = { digits(first) }
   for minute = 2, minutes do
     new[minute] = 0
   end
   for at = 1, #new, PUSHED_AT_ONCE do
-    attempt("LPUSH", key .. ":data", unpack(new, at, math.min(at + PUSHED_AT_ONCE - 1, #new)))
+    attempt("LPUSH", key, unpack(new, at, math.min(at + PUSHED_AT_ONCE - 1, #new)))
   end
-  attempt("LTRIM", key .. ":data", 0, points - 1)
-  redis.call("HSET", key, "prevCount", digits(counter(count) - 1), "prevTS", timestamp)
+  attempt("LTRIM", key, 0, most - 1)
+end
+
+-- Counts one job that has finished. `points` is how many are kept; 0 counts nothing. Minutes in
+-- which no job finished become zeros when the next one does.
+local function count_finished(queue, target, points, timestamp)
+  local key = queue.prefix .. "metrics:" .. target
+  local fields = points >= 1 and attempt("HMGET", key, "count", "prevTS", "prevCount")
+  if not fields then
+    return
+  end
+  local count, previous, counted = counter(fields[1]), fields[2], counter(fields[3])
+  local minutes = previous and math.min(math.floor(timestamp / 60000) - math.floor(counter(previous) / 60000), points)
+  if not previous then
+    redis.call("HSET", key, "count", digits(count + 1), "prevTS", timestamp, "prevCount", 0)
+  elseif minutes < 1 then
+    redis.call("HSET", key, "count", digits(count + 1))
+  else
+    redis.call("HSET", key, "count", digits(count + 1), "prevTS", timestamp, "prevCount", digits(count))
+    add_points(key .. ":data", count - counted, minutes, points)
+  end
 end
 
 -- Counts a job that no worker has finished, where workers count: the next of them makes the point.
 local function add_to_metrics(queue, target)
   local key = queue.prefix .. "metrics:" .. target
-  if attempt("HEXISTS", key, "count") == 1 then
-    redis.call("HINCRBY", key, "count", 1)
+  local count = attempt("HGET", key, "count")
+  if count then
+    redis.call("HSET", key, "count", digits(counter(count) + 1))
   end
 end
 

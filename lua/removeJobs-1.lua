@@ -387,7 +387,8 @@ end
 
 -- The id that the job was given when it came, unless a job has it by now.
 local function id_of_next(queue, id)
-  local count = digits(redis.call("INCR", queue.prefix .. "id"))
+  local count = digits(counter(redis.call("GET", queue.prefix .. "id")) + 1)
+  redis.call("SET", queue.prefix .. "id", count)
   return id and not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0 and id or count
 end
 
