@@ -21,16 +21,25 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
-def ids_shown(job_ids: Iterable[str], names: Mapping[str, str] | None = None) -> str:
-    """Ids for a log line, with the names of the jobs where they are known: a
-    few, none of them long, on one line whatever is in them.
+def ids_shown(
+    job_ids: Iterable[str], names: Mapping[str, str] | None = None, message_ids: Mapping[str, str] | None = None
+) -> str:
+    """Return ids for a log line, with the names and messages of the jobs where
+    they are known: a few, none of them long, on one line whatever is in them.
     """
-    ids = list(job_ids)
-    parts = []
-    for job_id in ids[:IDS_SHOWN]:
-        name = names.get(job_id) if names else None
-        parts.append(_quoted(job_id) + (f" ({_quoted(name)})" if name else ""))
-    return ", ".join(parts) + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")
+    ids, names, message_ids = list(job_ids), names or {}, message_ids or {}
+    shown = [job_shown(job_id, names.get(job_id, ""), message_ids.get(job_id, "")) for job_id in ids[:IDS_SHOWN]]
+    return ", ".join(shown) + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")
+
+
+def job_shown(job_id: str, name: str = "", message_id: str = "") -> str:
+    """Return a job for a log line, with what else is known of it.  Dramatiq's
+    own lines show the id of the message.
+    """
+    more = [_quoted(name)] if name else []
+    if message_id and message_id != job_id:
+        more.append(f"message {_quoted(message_id)}")
+    return _quoted(job_id) + (f" ({', '.join(more)})" if more else "")
 
 
 def _quoted(text: str) -> str:

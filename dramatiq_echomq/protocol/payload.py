@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from .clients import REDIS_ERRORS
+from .keys import QueueKeys
 
 #: The fields that make a JSON object one of Dramatiq's messages.
 MESSAGE_FIELDS = {"queue_name", "actor_name", "args", "kwargs", "options", "message_id", "message_timestamp"}
@@ -48,3 +52,18 @@ def foreign_arguments(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if isinstance(args, list) and isinstance(kwargs, dict):
             return tuple(args), kwargs
     return (value,), {}
+
+
+def message_ids_of(client: Any, keys: QueueKeys, job_ids: Iterable[str]) -> dict[str, str]:
+    """Return the ids of the messages of a few jobs, as far as they can be
+    read: for log lines.  Never raises an error of Redis.
+    """
+    found = {}
+    try:
+        for job_id in job_ids:
+            data = client.execute_command("HGET", keys.job(job_id), "data", NEVER_DECODE=True)
+            if data:
+                found[job_id] = read_payload(data, job_id).message_id
+    except REDIS_ERRORS:  # there will be another chance to read them
+        pass
+    return found

@@ -9,6 +9,9 @@ from dramatiq.common import q_name
 
 from ..errors import QueueRefused
 from ..protocol.clients import REDIS_ERRORS
+from ..protocol.keys import QueueKeys
+from ..protocol.logtext import IDS_SHOWN
+from ..protocol.payload import message_ids_of, read_payload
 from ..protocol.records import StalledCheck
 from ..settings import Settings
 from ..signals import send_signal
@@ -113,8 +116,17 @@ class Recoverer:
     def _check(self, queue_name: str) -> StalledCheck:
         return self.reporter.report(queue_name) if self.settings.report_only else self.checker.sweep(queue_name)
 
+    def _message_ids(self, check: StalledCheck) -> dict[str, str]:
+        """Return the ids of the messages of the jobs that a log line shows."""
+        removed = {job.job_id: read_payload(job.data, job.job_id).message_id for job in check.failed_jobs if job.data}
+        shown = [*check.recovered_ids[:IDS_SHOWN], *check.failed_ids[:IDS_SHOWN]]
+        keys = QueueKeys(check.queue_name, self.settings.prefix)
+        return (
+            message_ids_of(self.checker.client, keys, (job_id for job_id in shown if job_id not in removed)) | removed
+        )
+
     def _tell(self, check: StalledCheck) -> None:
-        self.log.checked(check)
+        self.log.checked(check, self._message_ids(check))
         name = check.queue_name
         if self.settings.report_only:
             would = {"would_recover": check.recovered_ids, "would_fail": check.failed_ids}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dramatiq.logging import get_logger
 
 from ..protocol.logtext import counted, ids_shown, on_one_line
@@ -29,13 +31,18 @@ class ReportLog:
         self._oddities: set[tuple[str, str, str]] = set()
         self._reported: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
-    def checked(self, check: StalledCheck) -> None:
-        """Log what a check did; what a report says only when it is new."""
+    def checked(self, check: StalledCheck, message_ids: Mapping[str, str]) -> None:
+        """Log what a check did; what a report says only when it is new.
+
+        Parameters:
+          check(StalledCheck)
+          message_ids(Mapping): The ids of the jobs' messages, as far as known.
+        """
         found = (check.recovered_ids, check.failed_ids)
         if not self.report_only or self._reported.get(check.queue_name) != found:
             self._reported[check.queue_name] = found
-            self._log_recovered(check)
-            self._log_failed(check)
+            self._log_recovered(check, message_ids)
+            self._log_failed(check, message_ids)
         self._log_oddities(check)
 
     def trouble_began(self, where: str, error: Exception, *, exc_info: bool = False) -> None:
@@ -70,24 +77,24 @@ class ReportLog:
         self.logger.info("Stalled jobs of %s are recovered again.", where)
         return True
 
-    def _log_recovered(self, check: StalledCheck) -> None:
+    def _log_recovered(self, check: StalledCheck, message_ids: Mapping[str, str]) -> None:
         if check.recovered_ids:
             self.logger.warning(
                 "%s of queue %r %sbrought back: %s",
                 counted(check.recovered, "stalled job"),
                 check.queue_name,
                 self._would_be,
-                ids_shown(check.recovered_ids),
+                ids_shown(check.recovered_ids, message_ids=message_ids),
             )
 
-    def _log_failed(self, check: StalledCheck) -> None:
+    def _log_failed(self, check: StalledCheck, message_ids: Mapping[str, str]) -> None:
         if check.failed_ids:
             self.logger.error(
                 "%s of queue %r stalled too often and %sfailed: %s",
                 counted(check.failed, "job"),
                 check.queue_name,
                 self._would_be,
-                ids_shown(check.failed_ids, {job.job_id: job.name for job in check.failed_jobs}),
+                ids_shown(check.failed_ids, {job.job_id: job.name for job in check.failed_jobs}, message_ids),
             )
 
     def _log_oddities(self, check: StalledCheck) -> None:

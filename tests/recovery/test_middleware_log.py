@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -26,6 +27,23 @@ def test_what_was_brought_back_is_a_warning_and_what_was_failed_an_error(client,
     recoverer.check("q")
     assert lines(caplog, "WARNING") == ["1 stalled job of queue 'q' brought back: 'old'"]
     assert lines(caplog, "ERROR") == ["1 job of queue 'q' stalled too often and failed: 'bad' ('resize')"]
+
+
+def test_the_messages_of_jobs_are_named_by_their_own_ids_as_well(client, caplog):
+    data = {"queue_name": "q", "actor_name": "work", "args": [], "kwargs": {}, "options": {}, "message_timestamp": 1}
+    jobs = {job_id: {"data": json.dumps({**data, "message_id": f"m-{job_id}"})} for job_id in ("back", "kept", "gone")}
+    jobs["kept"] |= {"stc": "1"}
+    jobs["gone"] |= {"stc": "1", "opts": '{"removeOnFail": true}'}
+    put(client, active=list(jobs), jobs=jobs, stalled=set(jobs))
+    recoverer, _ = recoverer_of(client)
+
+    recoverer.check("q")
+
+    assert lines(caplog, "WARNING", "ERROR") == [
+        "1 stalled job of queue 'q' brought back: 'back' (message 'm-back')",
+        "2 jobs of queue 'q' stalled too often and failed: 'gone' ('work', message 'm-gone'), "
+        "'kept' ('work', message 'm-kept')",
+    ]
 
 
 def test_a_check_that_found_nothing_is_not_logged(client, caplog):
