@@ -614,6 +614,20 @@ local function add_to_metrics(queue, target)
   end
 end
 
+--- includes/parents/children.lua
+-- Whether the children of a flow parent let it complete. Needs no other include.
+
+-- Why a job may not complete, or nil: children that it has not waited for, or one that failed
+-- and forbids it.
+local function children_forbid(key, id)
+  if redis.call("EXISTS", key .. ":dependencies", key .. ":unsuccessful") == 0 then
+    return nil
+  elseif redis.call("EXISTS", key .. ":dependencies") == 1 then
+    return "Job " .. id .. " has pending dependencies: it cannot complete before its children"
+  end
+  return "Cannot complete job " .. id .. " because it has at least one failed child"
+end
+
 --- includes/finish/outcome.lua
 -- What finishing a job comes to when its worker cannot finish it. Needs:
 
@@ -631,37 +645,35 @@ local function has_ended(queue, id, target)
   return false
 end
 
--- The outcome for a job whose lock holds `held`, which is not its worker's token; true when
--- something was written. A call that was sent twice finds the job finished as it says, with the
--- `ats` and `stc` that it had: nobody fetched it since, no check has failed it. Or removed.
-local function outcome_without_lock(queue, id, held, how)
-  local key, target = queue.prefix .. id, how.target
-  if redis.call("EXISTS", key) == 1 then
-    local is_finished = not held and redis.call("ZSCORE", queue[target], id)
-    local found = redis.call("HMGET", key, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
-    local by_this_call = is_finished and counter(found[1]) == counter(how.started)
-      and counter(found[2]) == counter(how.stalls) and found[3] == how.value
-    return by_this_call and FINISHED or NOT_OWNED, false
-  elseif held then
-    return NOT_OWNED, false
-  elseif drop_from_active(queue, id) then
-    return GONE, true
+-- Whether a job has ended as the call says that holds its `ats` and `stc`: nobody fetched it
+-- since, no check has failed it.
+local function has_ended_by_this_call(queue, id, target, value, how)
+  if not redis.call("ZSCORE", queue[target], id) then
+    return false
   end
-  return has_ended(queue, id, target) and FINISHED or GONE, false
+  local found = redis.call("HMGET", queue.prefix .. id, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
+  return counter(found[1]) == counter(how.started) and counter(found[2]) == counter(how.stalls) and found[3] == value
 end
 
---- includes/parents/children.lua
--- Whether the children of a flow parent let it complete. Needs no other include.
-
--- Why a job may not complete, or nil: children that it has not waited for, or one that failed
--- and forbids it.
-local function children_forbid(key, id)
-  if redis.call("EXISTS", key .. ":dependencies", key .. ":unsuccessful") == 0 then
-    return nil
-  elseif redis.call("EXISTS", key .. ":dependencies") == 1 then
-    return "Job " .. id .. " has pending dependencies: it cannot complete before its children"
+-- The outcome for a job whose lock holds `held`, which is not its worker's token, a list of what
+-- went wrong, and true when something was written. A call that was sent twice finds what the
+-- first one has done.
+local function outcome_without_lock(queue, id, held, how)
+  local key, target = queue.prefix .. id, how.target
+  if held then
+    return NOT_OWNED, {}, false
+  elseif redis.call("EXISTS", key) == 1 then
+    local forbidden = target == "completed" and children_forbid(key, id)
+    if has_ended_by_this_call(queue, id, target, how.value, how) then
+      return FINISHED, {}, false
+    elseif forbidden and has_ended_by_this_call(queue, id, "failed", forbidden, how) then
+      return FAILED_INSTEAD, { forbidden }, false
+    end
+    return NOT_OWNED, {}, false
+  elseif drop_from_active(queue, id) then
+    return GONE, {}, true
   end
-  return "Cannot complete job " .. id .. " because it has at least one failed child"
+  return has_ended(queue, id, target) and FINISHED or GONE, {}, false
 end
 
 --- includes/parents/parent.lua
@@ -848,8 +860,7 @@ local function finish_job(queue, id, how)
   local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
   local held = attempt("GET", key .. ":lock")
   if held ~= how.token then
-    local outcome, has_written = outcome_without_lock(queue, id, held, how)
-    return outcome, {}, has_written
+    return outcome_without_lock(queue, id, held, how)
   end
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",
     "defa", "failedReason")

@@ -179,6 +179,18 @@ local function mark_next_due(queue)
   end
 end
 
+--- includes/queue/full.lua
+-- What scripts can do while Redis is at its `maxmemory` and may evict nothing. Needs no other
+-- include.
+
+-- Redis then refuses a command that may take more memory, but only until the script has written
+-- something: it stops none in the middle. A script whose purpose is to finish, give back, recover
+-- or hold up jobs goes on when the first command that writes may not take more, as this one, which
+-- changes nothing, whatever `meta` is. A script that adds jobs must not begin so.
+local function write_although_full(queue)
+  redis.pcall("HDEL", queue.meta, "")
+end
+
 --- includes/queue/lists.lua
 -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
 -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
@@ -244,6 +256,7 @@ local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+write_although_full(queue)
 if pausing then
   redis.call("HSET", queue.meta, "paused", 1)
   join_lists(queue, queue.paused)

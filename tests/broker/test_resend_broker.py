@@ -10,7 +10,7 @@ from redis.retry import Retry
 
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.jobs import JobMessage, message_from
-from dramatiq_echomq.broker.queue import FINISHED, NOT_OWNED, JobQueue
+from dramatiq_echomq.broker.queue import FAILED_INSTEAD, FINISHED, NOT_OWNED, JobQueue
 from dramatiq_echomq.broker.worker_id import WorkerId
 from dramatiq_echomq.protocol.keys import QueueKeys
 
@@ -87,6 +87,13 @@ def completes_a_child(queue, plain_client):
     return queue.finish(pickup.jobs[0], target="completed", value="1", trace="")
 
 
+def cannot_complete_before_its_children(queue, plain_client):
+    put(plain_client, **{"a:dependencies": {"emq:q:x"}})
+    finished = completes(queue, plain_client)
+    assert finished.outcome == FAILED_INSTEAD
+    return finished
+
+
 def gives_back(queue, plain_client):
     messages = [JobMessage(message_from(job, "q"), job) for job in held(plain_client, "a", "b", "c")]
     return queue.give_back(messages)
@@ -122,6 +129,7 @@ CALLS = [
     completes,
     completes_and_removes,
     completes_a_child,
+    cannot_complete_before_its_children,
     fails,
     fails_and_removes,
     gives_back,

@@ -94,6 +94,17 @@ def test_stalled_jobs_come_back_or_fail(client, check, batch_size):
     assert state(client)["wait"] == ["a"]
 
 
+def test_a_queue_is_paused_and_resumed(client, broker):
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", FOREIGN))
+    fill(client)
+
+    broker.pause("q")
+    assert take(broker)[1] == []
+    broker.resume("q")
+
+    assert len(take(broker)[1]) == 1
+
+
 def test_new_jobs_are_refused_before_anything_is_written(client, broker):
     fill(client)
 

@@ -11,6 +11,7 @@ Cost: O(1), or O(N) in the ids of the shorter list when both hold some.
 --- include queue/keys
 --- include queue/meta
 --- include queue/wake
+--- include queue/full
 --- include queue/lists
 
 local prefix, event = ARGV[1], ARGV[2]
@@ -21,6 +22,7 @@ local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+write_although_full(queue)
 if pausing then
   redis.call("HSET", queue.meta, "paused", 1)
   join_lists(queue, queue.paused)

@@ -65,8 +65,7 @@ local function finish_job(queue, id, how)
   local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
   local held = attempt("GET", key .. ":lock")
   if held ~= how.token then
-    local outcome, has_written = outcome_without_lock(queue, id, held, how)
-    return outcome, {}, has_written
+    return outcome_without_lock(queue, id, held, how)
   end
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",
     "defa", "failedReason")

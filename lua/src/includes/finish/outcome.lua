@@ -1,6 +1,7 @@
 -- What finishing a job comes to when its worker cannot finish it. Needs:
 --- include values
 --- include queue/remove
+--- include parents/children
 
 local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
 local NEWEST_EVENTS = 1000 -- among which the end of a job is searched that has been removed since
@@ -16,21 +17,33 @@ local function has_ended(queue, id, target)
   return false
 end
 
--- The outcome for a job whose lock holds `held`, which is not its worker's token; true when
--- something was written. A call that was sent twice finds the job finished as it says, with the
--- `ats` and `stc` that it had: nobody fetched it since, no check has failed it. Or removed.
+-- Whether a job has ended as the call says that holds its `ats` and `stc`: nobody fetched it
+-- since, no check has failed it.
+local function has_ended_by_this_call(queue, id, target, value, how)
+  if not redis.call("ZSCORE", queue[target], id) then
+    return false
+  end
+  local found = redis.call("HMGET", queue.prefix .. id, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
+  return counter(found[1]) == counter(how.started) and counter(found[2]) == counter(how.stalls) and found[3] == value
+end
+
+-- The outcome for a job whose lock holds `held`, which is not its worker's token, a list of what
+-- went wrong, and true when something was written. A call that was sent twice finds what the
+-- first one has done.
 local function outcome_without_lock(queue, id, held, how)
   local key, target = queue.prefix .. id, how.target
-  if redis.call("EXISTS", key) == 1 then
-    local is_finished = not held and redis.call("ZSCORE", queue[target], id)
-    local found = redis.call("HMGET", key, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
-    local by_this_call = is_finished and counter(found[1]) == counter(how.started)
-      and counter(found[2]) == counter(how.stalls) and found[3] == how.value
-    return by_this_call and FINISHED or NOT_OWNED, false
-  elseif held then
-    return NOT_OWNED, false
+  if held then
+    return NOT_OWNED, {}, false
+  elseif redis.call("EXISTS", key) == 1 then
+    local forbidden = target == "completed" and children_forbid(key, id)
+    if has_ended_by_this_call(queue, id, target, how.value, how) then
+      return FINISHED, {}, false
+    elseif forbidden and has_ended_by_this_call(queue, id, "failed", forbidden, how) then
+      return FAILED_INSTEAD, { forbidden }, false
+    end
+    return NOT_OWNED, {}, false
   elseif drop_from_active(queue, id) then
-    return GONE, true
+    return GONE, {}, true
   end
-  return has_ended(queue, id, target) and FINISHED or GONE, false
+  return has_ended(queue, id, target) and FINISHED or GONE, {}, false
 end
