@@ -67,6 +67,21 @@ class StalledSignals(Middleware):
         """
 
 
+class RecoverySignals(Middleware):
+    """Base class for what a broker of this package does after checks, which
+    know nothing of it.
+    """
+
+    def after_queue_swept(self, broker: Broker, queue_name: str) -> None:
+        """Called when a worker has looked at a queue, also when it made no
+        check because another worker's was too recent.
+
+        Parameters:
+          broker(Broker)
+          queue_name(str)
+        """
+
+
 def send_signal(broker: Broker, signal: str, *args: Any, **kwargs: Any) -> None:
     """Call a hook of every middleware that has it, the last added first.
 

@@ -1,26 +1,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
 import redis
 from dramatiq import Actor, Consumer, Message, MessageProxy, Middleware
 from dramatiq.common import current_millis, q_name
-from dramatiq.errors import ConnectionClosed, QueueJoinTimeout
+from dramatiq.errors import QueueJoinTimeout
 
-from ..errors import JobStalled
 from ..protocol.clients import client_from, client_of_parameters, client_with, own_client
 from ..protocol.job_pages import jobs_of_message
 from ..protocol.keys import QueueKeys, id_to_bytes, id_to_text
 from ..protocol.parameters import unknown_ones_named
-from ..protocol.records import FailedJob, QueueCounts
+from ..protocol.records import QueueCounts
 from ..settings import Settings
 from ..signals import send_signal
 from ..validation import LARGEST_NUMBER, require_client, require_hash_tag
 from .begin import BeginRecorder
-from .consumer import CONSUMER_ERRORS, Desk, JobConsumer
+from .consumer import Desk, JobConsumer
+from .failure_hooks import tell_failure
 from .finish_rules import finish_rules
 from .in_flight import Holdings
 from .jobs import JOB_ID_OPTION, JobMessage, due_of, message_id_of, without_eta
@@ -29,7 +28,7 @@ from .lock_renewer import LockManager
 from .message_options import require_options
 from .options import POLICY_OPTIONS, opts_of, policies_of, priority_of
 from .queue import JobQueue
-from .stalled_failures import fail_stalled, stalled_message
+from .stalled_failures import StalledFailures, stalled_error_of
 from .worker_id import WorkerId
 
 #: The socket timeout of the connections that take jobs, in seconds.
@@ -117,6 +116,7 @@ class EchoMQBroker(LockingBroker):
         self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, resending=0)
         self.begins = BeginRecorder(self.client, self._keys_of)
         self._desks: dict[str, Desk] = {}
+        self.add_middleware(StalledFailures(self._commands_client, self.settings.prefix))
 
     def declare_actor(self, actor: Actor[Any, Any]) -> None:
         require_options(actor.options, f"option of actor {actor.actor_name!r}")
@@ -248,17 +248,6 @@ class EchoMQBroker(LockingBroker):
                 return queue.retry(job.job_id)
         return False
 
-    def jobs_stalled_out(self, queue_name: str, failed_jobs: Iterable[FailedJob]) -> None:
-        """Let Dramatiq see the jobs that a check has failed.  Never raises."""
-        for failed in failed_jobs:
-            try:
-                data = failed.data or self._desk(queue_name).queue.data_of(failed.job_id) or b""
-                message = stalled_message(queue_name, failed, data)
-                if message is not None:
-                    fail_stalled(self, message, JobStalled(failed.reason, failed.stalls, failed.worker))
-            except Exception:
-                self._warn_of_untold(failed.job_id)
-
     def _add_job(self, message: Message[Any], job_id: str, due: int, delay: int) -> None:
         actor = self.actors.get(message.actor_name)
         opts = opts_of(
@@ -301,18 +290,7 @@ class EchoMQBroker(LockingBroker):
         return self._desks[name]
 
     def _fail_deferred(self, message: JobMessage, consumer: Consumer) -> None:
-        job = message.job
-        reason = job.deferred_failure.decode("utf-8", "replace")
-        worker = job.previous_worker.decode("utf-8", "replace")
-        try:
-            fail_stalled(self, message, JobStalled(reason, job.stalls, worker), consumer.nack)
-        except (ConnectionClosed, *CONSUMER_ERRORS):
-            raise
-        except Exception:
-            self._warn_of_untold(id_to_text(job.job_id))
-
-    def _warn_of_untold(self, job_id: str) -> None:
-        self.logger.warning("The failure of stalled job %r could not be told.", job_id, exc_info=True)
+        tell_failure(self, message, stalled_error_of(message.job), consumer.nack)
 
     def _keys_of(self, queue_name: str) -> QueueKeys:
         return QueueKeys(queue_name, self.settings.prefix)

@@ -1,55 +1,107 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
-from dramatiq import Broker
-from dramatiq.middleware import Callbacks
+from dramatiq import Broker, MessageProxy
+from dramatiq.logging import get_logger
+from dramatiq.middleware import Interrupt
 
-from ..errors import JobStalled
+from ..errors import EchoMQError, JobStalled
+from ..protocol.clients import REDIS_ERRORS
+from ..protocol.keys import QueueKeys, id_to_bytes
+from ..protocol.logtext import ids_shown
 from ..protocol.records import FailedJob
-from .jobs import JobMessage, TakenJob, dramatiq_message_from, message_from
+from ..protocol.replies import failed_job_from
+from ..protocol.scripts import load
+from ..signals import RecoverySignals
+from .failure_hooks import OUTAGES, tell_failure
+from .jobs import TakenJob, dramatiq_message_from
+
+#: How many failures are taken at once.
+TAKEN_AT_ONCE = 100
+
+#: How many ms nobody else tells a failure that was taken.
+LEASE = 60_000
 
 
-def stalled_message(queue_name: str, failed: FailedJob, data: bytes) -> JobMessage | None:
-    """The message of a job that a check has failed, or None when the job is
-    not one of Dramatiq's.
+class StalledFailures(RecoverySignals):
+    """Tells the middleware of a broker of its jobs that checks have failed.
 
-    Raises:
-      UndecodableJob: When the data is nothing that could be run.
-    """
-    job = TakenJob.finished(failed.job_id, failed.name, data, failed.stalls)
-    message = dramatiq_message_from(job, queue_name)
-    if message is None:
-        message_from(job, queue_name)
-        return None
-    return JobMessage(message, job)
-
-
-def fail_stalled(
-    broker: Broker, message: JobMessage, error: JobStalled, nack: Callable[[JobMessage], Any] | None = None
-) -> None:
-    """Make a stall that ended in failure a failure for Dramatiq: results,
-    metrics and ``on_failure`` callbacks see it as they see an exception.
+    A check keeps each failure of a message in Redis until it has been told.
+    Whoever made the check asks for it at once.  When that process dies
+    first, or has no broker of these messages, the next worker that looks at
+    the queue tells it.  So the broker hears of jobs in its own Redis and
+    under its own prefix, whatever the checker looks at.
 
     Parameters:
-      broker(Broker)
-      message(JobMessage)
-      error(JobStalled)
-      nack(Callable): What nacks the message, for a job that is not failed yet.
+      client(redis.Redis): The broker's.
+      prefix(str): The broker's.
     """
-    message.fail()
-    message.stuff_exception(error)
-    broker.emit_before("nack", message)
-    if nack is not None:
-        nack(message)
-    broker.emit_after("nack", message)
-    if any(isinstance(middleware, Callbacks) for middleware in broker.middleware):
-        _send_to_failure_callback(broker, message, error)
+
+    def __init__(self, client: Any, prefix: str) -> None:
+        self.logger = get_logger(__name__, type(self))
+        self.client = client
+        self.prefix = prefix
+        self._troubled: set[str] = set()
+
+    def after_queue_swept(self, broker: Broker, queue_name: str) -> None:
+        try:
+            self.tell(broker, queue_name)
+        except (EchoMQError, *REDIS_ERRORS) as error:
+            if queue_name not in self._troubled:
+                self._troubled.add(queue_name)
+                self.logger.warning("Failures of stalled jobs of queue %r are told later: %s", queue_name, error)
+        else:
+            self._troubled.discard(queue_name)
+
+    def tell(self, broker: Broker, queue_name: str) -> None:
+        """Tell all that is still to be told of a queue.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
+        """
+        keys = QueueKeys(queue_name, self.prefix)
+        told: list[str] = []
+        while failed_jobs := self._take(keys, told):
+            told = [failed.job_id for failed in failed_jobs if self._tell_job(broker, queue_name, failed)]
+
+    def _take(self, keys: QueueKeys, told: Iterable[str]) -> list[FailedJob]:
+        args = [keys.base, TAKEN_AT_ONCE, LEASE, *map(id_to_bytes, told)]
+        return [failed_job_from(row) for row in load("takeUntold-1.lua")(self.client, [keys.untold], args)]
+
+    def _tell_job(self, broker: Broker, queue_name: str, failed: FailedJob) -> bool:
+        """Tell of one job and return whether that is done with."""
+        try:
+            message = message_of(queue_name, failed)
+            if message is not None:
+                tell_failure(broker, message, JobStalled(failed.reason, failed.stalls, failed.worker))
+        except (Interrupt, *OUTAGES) as error:
+            shown = ids_shown([failed.job_id])
+            self.logger.warning("The failure of stalled job %s is told later: %s", shown, type(error).__name__)
+            return False
+        except Exception:
+            shown = ids_shown([failed.job_id])
+            self.logger.warning("The failure of stalled job %s could not be told.", shown, exc_info=True)
+        return True
 
 
-def _send_to_failure_callback(broker: Broker, message: JobMessage, error: JobStalled) -> None:
-    actor = broker.actors.get(message.actor_name)
-    target = message.options.get("on_failure") or (actor and actor.options.get("on_failure"))
-    if target:
-        broker.get_actor(target).send(message.asdict(), {"type": type(error).__name__, "message": str(error)})
+def message_of(queue_name: str, failed: FailedJob) -> MessageProxy | None:
+    """Return the message of a job that a check has failed, or None when the
+    job is not one of Dramatiq's.
+
+    Raises:
+      UndecodableJob: When an option of the message cannot be used.
+    """
+    job = TakenJob.finished(failed.job_id, failed.name, failed.data, failed.stalls)
+    message = dramatiq_message_from(job, queue_name)
+    return None if message is None else MessageProxy(message)
+
+
+def stalled_error_of(job: TakenJob) -> JobStalled:
+    """Return the error of a job that an earlier stall has failed, and that a
+    worker was to fail when it fetched it.
+    """
+    reason, worker = (text.decode("utf-8", "replace") for text in (job.deferred_failure, job.previous_worker))
+    return JobStalled(reason, job.stalls, worker)

@@ -89,8 +89,25 @@ class Recoverer:
         Returns:
           int: The ms until the next check, or None for the usual interval.
         """
+        check = self._try_check(queue_name)
+        if check is None:
+            return None
+        if not check.skipped:
+            self.log.checked(check, self._message_ids(check))
+        if self.settings.report_only:
+            self._tell_report(check)
+            return None
+        send_signal(self.broker, "after_queue_swept", queue_name)
+        if check.skipped:
+            return check.throttled_for
+        self._tell(check)
+        return None
+
+    def _try_check(self, queue_name: str) -> StalledCheck | None:
+        """Return what a check did, or None when it could not be made."""
         try:
-            check = self._check(queue_name)
+            report_only = self.settings.report_only
+            check = self.reporter.report(queue_name) if report_only else self.checker.sweep(queue_name)
         except redis.exceptions.ReadOnlyError as error:
             self.log.trouble_began(ALL_QUEUES, error)
             return None
@@ -108,13 +125,7 @@ class Recoverer:
         if self.log.trouble_ended(ALL_QUEUES):
             self.notices.warn_of_eviction()
         self.log.trouble_ended(queue_shown(queue_name))
-        if check.skipped:
-            return check.throttled_for
-        self._tell(check)
-        return None
-
-    def _check(self, queue_name: str) -> StalledCheck:
-        return self.reporter.report(queue_name) if self.settings.report_only else self.checker.sweep(queue_name)
+        return check
 
     def _message_ids(self, check: StalledCheck) -> dict[str, str]:
         """Return the ids of the messages of the jobs that a log line shows."""
@@ -126,16 +137,13 @@ class Recoverer:
         )
 
     def _tell(self, check: StalledCheck) -> None:
-        self.log.checked(check, self._message_ids(check))
         name = check.queue_name
-        if self.settings.report_only:
-            would = {"would_recover": check.recovered_ids, "would_fail": check.failed_ids}
-            send_signal(self.broker, "after_stalled_report", name, **would)
-            return
-        if check.failed_jobs and hasattr(self.broker, "jobs_stalled_out"):
-            self.broker.jobs_stalled_out(name, check.failed_jobs)
         send_signal(self.broker, "after_stalled_check", name, recovered=check.recovered, failed=check.failed)
         if check.recovered_ids:
             send_signal(self.broker, "after_stalled_recovered", name, check.recovered_ids)
         if check.failed_ids:
             send_signal(self.broker, "after_stalled_failed", name, check.failed_ids)
+
+    def _tell_report(self, check: StalledCheck) -> None:
+        would = {"would_recover": check.recovered_ids, "would_fail": check.failed_ids}
+        send_signal(self.broker, "after_stalled_report", check.queue_name, **would)
