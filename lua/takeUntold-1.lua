@@ -183,7 +183,7 @@ end
 for at = 4, #ARGV do
   forget(ARGV[at])
 end
-local failures, now = {}, tonumber(time_in_ms())
+local failures, now = {}, tonumber(time_in_ms(0))
 for _, id in ipairs(redis.call("ZRANGEBYSCORE", untold, "-inf", digits(now), "LIMIT", 0, most)) do
   local recorded = redis.call("HGET", jobs, id)
   local reason, stalls, worker, name, data
