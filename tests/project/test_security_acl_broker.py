@@ -40,6 +40,7 @@ def work(admin, client) -> list:
     broker.pause("q")
     put(admin, wait=["strange"], jobs={"strange": JOB, "child": JOB, "parent": JOB, "run": JOB, "plan": JOB})
     broker.resume("q")
+    admin.hset("emq:q:meta", mapping={"max": 100, "duration": 60_000})
 
     consumer, messages = take(broker, 3)
     broker.begins.record("q", messages[0].job)

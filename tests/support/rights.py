@@ -7,7 +7,7 @@ import redis
 #: What README shows. Not among them: `+info`, with which the middleware can warn of an eviction policy that removes
 #: locks, and `+select`, which a database other than 0 takes.
 CHECKER_RIGHTS = """
-    ~emq:* +eval +evalsha +exists +get +set +del +unlink +rename +pttl +pexpire +mget
+    ~emq:* +eval +evalsha +time +exists +get +set +del +unlink +rename +pttl +pexpire +mget
     +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +lset +ltrim +rpush
     +hlen +xlen +strlen +zpopmin
     +sadd +scard +sismember +smismember +srem +xadd +xtrim
@@ -18,8 +18,8 @@ USER, PASSWORD = "checker", "s3cr3t"
 
 #: What README shows. Not among them: `+select`, which a database other than 0 takes.
 BROKER_RIGHTS = """
-    ~emq:* +eval +evalsha +client|reply +ping +exists +get +set +del +unlink +rename +type +pttl +incr
-    +hget +hmget +hset +hdel +llen +lpos +lpush +lrange +lrem +rpop +rpush
+    ~emq:* +eval +evalsha +client|reply +ping +time +exists +get +set +del +rename +type +pttl +pexpire +incr
+    +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +rpop +rpush
     +hlen +xlen +strlen +zpopmin +bzpopmin
     +sadd +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrange +zrevrangebyscore +zscore
 """

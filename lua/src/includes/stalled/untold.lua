@@ -2,7 +2,6 @@
 -- tells it; should that process die before it does, the next one to look at the queue does.
 -- Takes the `call` of stalled/call. Needs:
 --- include values
---- include queue/time
 
 local UNTOLD_KEPT = 10000 -- of a queue; the oldest go first
 local UNTOLD_TTL = 604800000 -- ms without a failure after which all go, when nobody tells them: 7 days
@@ -19,7 +18,7 @@ end
 -- Adds a failed job. Its data goes along when others may remove the job before it is told.
 local function add_untold(call, id, job, reason, stalls, data, may_go)
   local queue = call.queue
-  if not data or not is_message(data) or not attempt("ZADD", queue.untold, time_in_ms(0), id) then
+  if not data or not is_message(data) or not attempt("ZADD", queue.untold, call.timestamp, id) then
     return
   end
   local failure = { reason, stalls, job.worker or "", job.name or "", may_go and data or "" }
