@@ -43,6 +43,8 @@ def work(admin, client) -> list:
     admin.hset("emq:q:meta", mapping={"max": 100, "duration": 60_000})
 
     consumer, messages = take(broker, 3)
+    admin.hdel("emq:q:meta", "max", "duration")
+    outcome.append(admin.getdel("emq:q:limiter"))
     broker.begins.record("q", messages[0].job)
     outcome.append(broker.begins._connection.can_read(timeout=0.02))
     broker.locks.renew()

@@ -10,7 +10,7 @@ CHECKER_RIGHTS = """
     ~emq:* +eval +evalsha +time +exists +get +set +del +unlink +rename +pttl +pexpire +mget
     +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +lset +ltrim +rpush
     +hlen +xlen +strlen +zpopmin
-    +sadd +scard +sismember +smismember +srem +xadd +xtrim
+    +sadd +scard +smismember +srem +xadd +xtrim
     +zadd +zcard +zmscore +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
 """
 
@@ -18,7 +18,7 @@ USER, PASSWORD = "checker", "s3cr3t"
 
 #: What README shows. Not among them: `+select`, which a database other than 0 takes.
 BROKER_RIGHTS = """
-    ~emq:* +eval +evalsha +client|reply +ping +time +exists +get +set +del +rename +type +pttl +pexpire +incr
+    ~emq:* +eval +evalsha +client|reply +ping +time +exists +get +set +del +rename +type +pttl +pexpire +incr +incrby
     +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +rpop +rpush
     +hlen +xlen +strlen +zpopmin +bzpopmin
     +sadd +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrange +zrevrangebyscore +zscore
