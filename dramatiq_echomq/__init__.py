@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .broker.broker import EchoMQBroker
     from .broker.in_flight import LockLost
-    from .errors import EchoMQError, JobNotFound, JobStalled, QueueNotFound, QueueRefused, SettingError
+    from .errors import EchoMQError, JobNotFound, JobStalled, QueueNotFound, QueueRefused, ServerTooOld, SettingError
     from .inspection.inspector import QueueInspector
     from .inspection.records import ActionResult, JobDetails, JobPage, QueueInfo
     from .protocol.job_info import JobInfo
@@ -37,6 +37,7 @@ __all__ = [
     "QueueInspector",
     "QueueNotFound",
     "QueueRefused",
+    "ServerTooOld",
     "SettingError",
     "Settings",
     "StalledCheck",
@@ -63,6 +64,7 @@ _HOMES = {
     "QueueInspector": "inspection.inspector",
     "QueueNotFound": "errors",
     "QueueRefused": "errors",
+    "ServerTooOld": "errors",
     "SettingError": "errors",
     "Settings": "settings",
     "StalledCheck": "protocol.records",

@@ -48,6 +48,21 @@ class UnknownSetting(SettingError):
         self.source = source
 
 
+class ServerTooOld(EchoMQError):
+    """A Redis that has not all the commands that are needed.
+
+    Parameters:
+      version(str): What it says it is, or nothing.
+      address(str): Where it was found.
+    """
+
+    def __init__(self, version: str, address: str) -> None:
+        found = f"is version {version}" if version else "does not know a command that is needed"
+        super().__init__(f"the Redis at {address} {found}: dramatiq-echomq needs Redis 6.2 or later, or Valkey")
+        self.version = version
+        self.address = address
+
+
 class QueueRefused(EchoMQError):
     """A queue whose keys in Redis are not what the EchoMQ protocol says:
     a key of the wrong type, or data of EchoMQ 2.  Nothing was written.

@@ -8,7 +8,7 @@ from typing import Any
 
 from dramatiq.logging import get_logger
 
-from ..errors import QueueRefused
+from ..errors import EchoMQError, QueueRefused
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_text
 from ..protocol.logtext import on_one_line
@@ -251,7 +251,7 @@ class LockManager:
         self.give_up_overdue()
 
     def _warn(self, what: str, error: Exception) -> None:
-        is_known = isinstance(error, (*REDIS_ERRORS, QueueRefused))
+        is_known = isinstance(error, (*REDIS_ERRORS, EchoMQError))
         reason = f"{type(error).__name__}: {on_one_line(str(error))}"
         self.logger.warning("%s cannot be renewed for now: %s", what, reason, exc_info=None if is_known else error)
 

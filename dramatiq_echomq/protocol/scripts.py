@@ -11,6 +11,7 @@ import redis
 from ..errors import QueueRefused
 from .clients import drop_idle_connections
 from .logtext import on_one_line
+from .server_version import require_known_commands, require_version
 
 #: What a script is told as the time in ms.  At 0 it takes the server's: the clocks
 #: of workers differ.  Only tests set another.
@@ -45,6 +46,8 @@ class Script:
 
         Raises:
           QueueRefused: When the script found the queue unfit.
+          ServerTooOld: When Redis is older than 6.2.  It is asked before a
+            script is loaded.
           redis.RedisError: When Redis cannot be used.  After a failover the
             address of the old master may lead to the new one.
         """
@@ -54,12 +57,14 @@ class Script:
             try:
                 return self._execute(client, "EVALSHA", self.sha, keys, args)
             except redis.exceptions.NoScriptError:
+                require_version(client)
                 return self._execute(client, "EVAL", self.text, keys, args)
         except redis.ResponseError as error:
             if str(error).startswith(REFUSAL):
                 raise QueueRefused(on_one_line(str(error).removeprefix(REFUSAL))) from None
             if isinstance(error, redis.exceptions.ReadOnlyError) or "READONLY" in str(error):
                 drop_idle_connections(client)
+            require_known_commands(client, error)
             raise
 
     def _execute(self, client: Any, command: str, script: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:

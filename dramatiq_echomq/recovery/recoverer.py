@@ -7,12 +7,13 @@ import redis
 from dramatiq import Broker, Worker
 from dramatiq.common import q_name
 
-from ..errors import QueueRefused
+from ..errors import QueueRefused, ServerTooOld
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys
 from ..protocol.logtext import IDS_SHOWN
 from ..protocol.payload import message_ids_of, read_payload
 from ..protocol.records import StalledCheck
+from ..protocol.server_version import require_version
 from ..settings import Settings
 from ..signals import send_signal
 from .checker import StalledChecker
@@ -79,7 +80,11 @@ class Recoverer:
         )
 
     def prepare(self) -> None:
-        """Do what is to be done once before the first check."""
+        """Tell at once what would otherwise be seen at the first check, or later."""
+        try:
+            require_version(self.notices.client)
+        except ServerTooOld as error:
+            self.log.trouble_began(ALL_QUEUES, error)
         self.notices.warn_of_eviction()
 
     def check(self, queue_name: str) -> int | None:
@@ -115,7 +120,7 @@ class Recoverer:
             self.log.trouble_ended(ALL_QUEUES)
             self.log.trouble_began(queue_shown(queue_name), error)
             return None
-        except REDIS_ERRORS as error:
+        except (*REDIS_ERRORS, ServerTooOld) as error:
             self.log.trouble_began(ALL_QUEUES, error)
             return None
         except Exception as error:
