@@ -13,6 +13,9 @@ T = TypeVar("T")
 #: The errors of a connection, after which another one may do.
 CONNECTION_ERRORS = (redis.ConnectionError, redis.TimeoutError)
 
+#: Those that another one gets as well.
+NEVER_BETTER = (redis.AuthenticationError, redis.exceptions.AuthorizationError)
+
 #: For how many seconds a command is sent again. A last try may begin within this time: a server that accepts
 #: connections and never answers is given up after two timeouts of 5 s.
 RESENDING = 6.0
@@ -36,7 +39,7 @@ class BoundedRetry(Retry):
 
         def fail_for_good(error: Exception, *more: Any) -> None:
             fail(error, *more)
-            if not self.seconds or time.monotonic() - started > self.seconds:
+            if isinstance(error, NEVER_BETTER) or not self.seconds or time.monotonic() - started > self.seconds:
                 raise error
 
         return super().call_with_retry(do, fail_for_good, *args, **kwargs)

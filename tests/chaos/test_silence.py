@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -178,3 +179,24 @@ def test_a_job_is_lost_behind_a_silent_network_before_another_worker_starts_it(h
                 wait_until(lambda: "second starts" in moments)
             assert moments["lost"] < moments["second starts"]
             proxy.silent.clear()
+
+
+def test_a_wrong_password_is_told_at_once():
+    with Server("--requirepass", "right") as server:
+        broker = EchoMQBroker(port=server.port, password="wrong", middleware=[])
+        started = time.monotonic()
+        with pytest.raises(redis.AuthenticationError):
+            add(broker)
+    assert time.monotonic() - started < 2
+
+
+def test_a_server_that_is_gone_for_a_moment_is_asked_again():
+    with Server() as server:
+        broker = EchoMQBroker(url=server.url, middleware=[])
+        add(broker)
+        server.kill()
+        restart = threading.Timer(0.5, server.start)
+        restart.start()
+        add(broker)
+        restart.join()
+        broker.close()
