@@ -16,14 +16,17 @@ CONNECTION_ERRORS = (redis.ConnectionError, redis.TimeoutError)
 #: Those that another one gets as well.
 NEVER_BETTER = (redis.AuthenticationError, redis.exceptions.AuthorizationError)
 
+#: How often a command is sent again when that takes no time: with a connection refused, for 1.6 s.
+MOST_RETRIES = 7
+
 #: For how many seconds a command is sent again. A last try may begin within this time: a server that accepts
 #: connections and never answers is given up after two timeouts of 5 s.
 RESENDING = 6.0
 
 
 class BoundedRetry(Retry):
-    """Tries again for so many seconds, however many tries that are: a refused
-    connection takes no time, a server that does not answer takes a timeout.
+    """Tries again for so many seconds at most: a refused connection takes no
+    time, a server that does not answer takes a timeout.
 
     Parameters:
       seconds(float)
@@ -31,7 +34,7 @@ class BoundedRetry(Retry):
     """
 
     def __init__(self, seconds: float, errors: tuple[type[Exception], ...]) -> None:
-        super().__init__(ExponentialBackoff(cap=0.5, base=0.01), 1_000, errors)
+        super().__init__(ExponentialBackoff(cap=0.5, base=0.01), MOST_RETRIES, errors)
         self.seconds = seconds
 
     def call_with_retry(self, do: Callable[[], T], fail: Callable[..., Any], *args: Any, **kwargs: Any) -> T:
