@@ -77,7 +77,7 @@ class LockTimer:
             if since is None and now >= started + self._seconds_per_round():
                 started = self._round_since = now
                 self._round.set()
-            elif since is not None and now - since > self.locks.timeout:
+            if since is not None and now - since > self.locks.timeout:
                 self.locks.note_silence(since)
             elif self.locks.is_failing:
                 self.locks.give_up_overdue()
