@@ -45,20 +45,20 @@ local function may_come_back(at)
     and type(redis.pcall("LPOS", prefix .. "active", ids[at])) == "number"
 end
 
--- Returns the TTL that was left, false for a lock that is lost, or the error of Redis.
+-- Returns the TTL that was left, false for a lock that is lost, or why Redis refused it, as text.
 local function renew(at)
   local lock = prefix .. ids[at] .. ":lock"
   local held = redis.pcall("GET", lock)
   if held == tokens[at] then
     local left = redis.call("PTTL", lock)
     local renewed = redis.pcall("PEXPIRE", lock, duration)
-    return type(renewed) == "table" and renewed or (left < 0 and tonumber(duration) or left)
+    return type(renewed) == "table" and "PEXPIRE: " .. renewed.err or (left < 0 and tonumber(duration) or left)
   end
   if held or not may_come_back(at) then
     return false
   end
   local renewed = redis.pcall("SET", lock, tokens[at], "PX", duration)
-  return renewed.err and renewed or 0
+  return renewed.err and "SET: " .. renewed.err or 0
 end
 
 write_although_full({ meta = prefix .. "meta" })
@@ -69,7 +69,7 @@ for at, id in ipairs(ids) do
     smallest_ttl = smallest_ttl == -1 and left or math.min(smallest_ttl, left)
   elseif left then
     refused[#refused + 1] = tokens[at]
-    reason = reason == "" and left.err or reason
+    reason = reason == "" and left or reason
   else
     lost[#lost + 1] = tokens[at]
   end

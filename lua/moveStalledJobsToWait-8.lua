@@ -1172,7 +1172,7 @@ end
 -- Adds a failed job. Its data goes along when others may remove the job before it is told.
 local function add_untold(call, id, job, reason, stalls, data, may_go)
   local queue = call.queue
-  if not data or not is_message(data) or not attempt("ZADD", queue.untold, time_in_ms(), id) then
+  if not data or not is_message(data) or not attempt("ZADD", queue.untold, call.timestamp, id) then
     return
   end
   local failure = { reason, stalls, job.worker or "", job.name or "", may_go and data or "" }
