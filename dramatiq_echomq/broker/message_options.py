@@ -16,6 +16,7 @@ from typing import Any
 from dramatiq import Message
 
 from ..errors import SettingError
+from ..protocol.logtext import on_one_line
 from ..validation import LARGEST_NUMBER
 
 #: The largest priority that BullMQ knows.
@@ -84,6 +85,11 @@ def _is_exceptions(value: Any) -> bool:
     return all(isinstance(item, type) and issubclass(item, BaseException) for item in classes)
 
 
+def _is_name(value: Any) -> bool:
+    """Dramatiq shows the name in a traceback when there is no such actor."""
+    return isinstance(value, str) and on_one_line(value) == value
+
+
 #: The fields of a message: those that it must have, with their types, and those that it may have.
 _FIELDS: dict[str, Any] = {
     "queue_name": str,
@@ -126,7 +132,7 @@ def _or_unset(check: Check) -> Check:
 _A_NUMBER = Check(f"a number of at most {LARGEST_NUMBER}", _is_number)
 _A_LIMIT = Check(f"a number of at most {LARGEST_NUMBER} or infinity", _is_limit)
 _A_LIMIT_OR_NONE = Check(f"{_A_LIMIT.allowed}, or None", lambda value: value is None or _is_limit(value))
-_AN_ACTOR = _or_unset(Check("the name of an actor", lambda value: isinstance(value, str)))
+_AN_ACTOR = _or_unset(Check("the name of an actor", _is_name))
 
 #: By the name of an option, what Dramatiq's middleware and this broker can work with.
 MESSAGE_OPTIONS: dict[str, Check] = {
@@ -150,7 +156,8 @@ MESSAGE_OPTIONS: dict[str, Check] = {
     "group_completion_callbacks": _or_unset(Check("a list of messages as dictionaries", _are_messages)),
     # Results
     "result_ttl": Check(
-        f"a whole number of at most {LARGEST_NUMBER}", lambda value: isinstance(value, int) and _is_number(value)
+        f"a whole number of at most {LARGEST_NUMBER}",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and _is_number(value),
     ),
     # EchoMQBroker
     "max_stalled_count": _whole_number(0),
