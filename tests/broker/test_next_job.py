@@ -123,6 +123,19 @@ def test_gets_an_id_of_its_own_where_it_has_none_that_is_free(client, broker, ow
     assert found["de:x"] == "8"
 
 
+@pytest.mark.parametrize("used", [1, 2, 3, 500])
+def test_gets_a_free_id_though_the_counter_of_ids_was_lost(client, broker, used):
+    put_pair(client, stored={"jid": "a"})
+    put(client, jobs={str(number): {} for number in range(1, used + 1)})
+
+    ack(broker)
+
+    found = state(client)
+    [job_id] = found["wait"]
+    assert int(job_id) > used
+    assert (found["id"], found[job_id]["data"]) == (job_id, "[2]")
+
+
 @pytest.mark.parametrize("parent", [{"p": {}}, {}], ids=["a parent", "a parent that is gone"])
 def test_is_the_child_of_its_parent(client, broker, parent):
     put(client, "up", jobs=parent)

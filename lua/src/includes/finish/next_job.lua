@@ -7,11 +7,22 @@
 --- include queue/add
 --- include finish/deduplication
 
--- The id that the job was given when it came, unless a job has it by now.
+local function is_free(queue, id)
+  return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
+end
+
+-- The id that the job was given when it came, unless a job has it by now: then one that is free.
 local function id_of_next(queue, id)
-  local count = digits(counter(redis.call("GET", queue.prefix .. "id")) + 1)
-  redis.call("SET", queue.prefix .. "id", count)
-  return id and not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0 and id or count
+  local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
+  redis.call("SET", queue.prefix .. "id", digits(count))
+  if id and is_free(queue, id) then
+    return id
+  end
+  while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
+    count, step = count + step, step * 2
+  end
+  redis.call("SET", queue.prefix .. "id", digits(count))
+  return digits(count)
 end
 
 -- Lets the next job keep others away in its turn.
