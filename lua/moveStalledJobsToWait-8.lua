@@ -301,27 +301,30 @@ end
 -- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
 -- key of a queue. Needs no other include.
 
-local RESERVED = {}
+local RESERVED = { [""] = true }
 for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
-    id limiter priority repeat waiting-children workers]]):gmatch("%S+") do
+    id limiter priority repeat waiting-children metrics:completed metrics:completed:data metrics:failed
+    metrics:failed:data]]):gmatch("%S+") do
   RESERVED[name] = true
 end
 
 -- The parts before the first colon and after the last one that only keys of a queue have. A
--- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`.
-local RESERVED_FIRST = { de = true, dn = true, metrics = true, ["stalled-check"] = true, workers = true,
-  echomq = true }
+-- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`. Other
+-- ids have no colon, or two: so says BullMQ.
+local RESERVED_FIRST = { de = true, dn = true, echomq = true, ["stalled-check"] = true }
 local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
   unsuccessful = true }
 
 -- Whether an id is the name of a key that is not a job's hash.
 local function is_reserved(id)
   local first = id:match("^([^:]*):")
-  if not first then
-    return RESERVED[id] or id == ""
+  if RESERVED[id] or not first then
+    return RESERVED[id] or false
+  elseif first == "repeat" then
+    return not id:find(":%d+$")
   end
-  return RESERVED_FIRST[first] or RESERVED_LAST[id:match("([^:]*)$")]
-    or first == "repeat" and not id:find(":%d+$")
+  local _, colons = id:gsub(":", "")
+  return RESERVED_FIRST[first] or colons ~= 2 and RESERVED_LAST[id:match("([^:]*)$")] or false
 end
 
 --- includes/queue/remove.lua
@@ -938,11 +941,22 @@ end
 -- What the end of a job means to its deduplication id: the key that keeps a second job away is
 -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
 
--- The id that the job was given when it came, unless a job has it by now.
+local function is_free(queue, id)
+  return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
+end
+
+-- The id that the job was given when it came, unless a job has it by now: then one that is free.
 local function id_of_next(queue, id)
-  local count = digits(counter(redis.call("GET", queue.prefix .. "id")) + 1)
-  redis.call("SET", queue.prefix .. "id", count)
-  return id and not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0 and id or count
+  local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
+  redis.call("SET", queue.prefix .. "id", digits(count))
+  if id and is_free(queue, id) then
+    return id
+  end
+  while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
+    count, step = count + step, step * 2
+  end
+  redis.call("SET", queue.prefix .. "id", digits(count))
+  return digits(count)
 end
 
 -- Lets the next job keep others away in its turn.
