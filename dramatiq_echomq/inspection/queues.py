@@ -47,9 +47,9 @@ def describe_queue(client: Any, keys: QueueKeys, prefix: str, workers: Sequence[
         return None
     now = int(at)
     paused, concurrency, most, duration, version = meta
-    waiting = [job_info(keys.queue_name, "wait", row) for row in firsts]
+    waiting = [job_info(keys.queue_name, state.decode(), row) for state, row in firsts]
     oldest_waiting = min(waiting, key=lambda job: job.waiting_since or now, default=None)
-    oldest_active = job_info(keys.queue_name, "active", actives[0]) if actives else None
+    oldest_active = job_info(keys.queue_name, "active", actives[0][1]) if actives else None
     return QueueInfo(
         name=keys.queue_name,
         prefix=prefix,

@@ -44,7 +44,7 @@ def test_a_queue_is_described(busy, client):
         wait=2, paused=0, active=1, delayed=1, prioritized=1, waiting_children=1, completed=1, failed=2
     )
     assert info.counts.waiting == 3
-    assert info.oldest_waiting.job_id == "urgent"
+    assert (info.oldest_waiting.job_id, info.oldest_waiting.state) == ("urgent", "prioritized")
     assert info.waiting_for == info.at - (NOW - 7_000)
     assert info.oldest_active.job_id == "runs"
     assert info.active_for == info.at - (NOW - 9_000)

@@ -17,6 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dramatiq_echomq.cli import demo, main
+
 from ..support.servers import wait_until
 
 #: Set for the demo and inherited by whatever it starts, so that nothing of it escapes us.
@@ -141,9 +143,7 @@ def test_a_signal_ends_it_and_cleans_up(ending, moment):
 
 
 def test_it_says_what_to_install_when_the_extra_is_missing(monkeypatch, capsys):
-    from dramatiq_echomq.cli import command
+    monkeypatch.setattr(demo, "find_spec", lambda name: None if name == "bullmq" else object())
 
-    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "bullmq" else object())
-
-    assert command.main(["demo"]) == 2
+    assert main(["demo"]) == 2
     assert 'pip install "dramatiq-echomq[demo]"' in capsys.readouterr().err

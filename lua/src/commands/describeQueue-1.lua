@@ -8,7 +8,7 @@ Returns a list: 1 1 when the queue exists, else 0  2 the time of the server in m
 duration and version of its meta  4 numbers of jobs: wait, paused, active, delayed, prioritized,
 waiting-children, completed, failed  5 TTL of the rate limit's key in ms (-2 without), and what it holds
 6 TTL of the throttle of the checks, and what it holds  7 how many jobs are marked  8 the jobs at the front of
-wait, paused and prioritized, as listJobs describes them  9 the oldest in active  10 when the next delayed job is due.
+wait, paused and prioritized: the state, and the job as listJobs describes it  9 the oldest in active  10 when the next delayed job is due.
 
 Cost: O(1).
 --]]
@@ -29,14 +29,14 @@ local function timed(key)
   return { redis.call("PTTL", key), attempt("GET", key) or "" }
 end
 
--- The jobs that come next in some states, described.
+-- The jobs that come next in some states: the state and the job each.
 local function first_of(...)
   local rows = {}
   for _, state in ipairs({ ... }) do
     local ids, scores = ids_of(queue, state, 0, 1, false)
     if ids[1] then
       local fields, there = read_row_fields(queue, ids[1])
-      rows[#rows + 1] = describe_row(queue, ids[1], scores[ids[1]], MOST_DATA, fields, there)
+      rows[#rows + 1] = { state, describe_row(queue, ids[1], scores[ids[1]], MOST_DATA, fields, there) }
     end
   end
   return rows

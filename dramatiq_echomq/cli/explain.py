@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import click
+
+from ..inspection.explanation import Explanation
+from ..inspection.explanation import explain as tell_story
+from ..inspection.words import arguments, moment
+from ..protocol.logtext import on_one_line
+from ..protocol.records import ActiveJob
+from .session import Session, one_queue, with_session
+
+
+@click.command()
+@one_queue
+@click.argument("any_id", metavar="ID")
+@with_session("max_stalled_count", "batch_size")
+def explain(session: Session, queue_name: str, any_id: str) -> None:
+    """Tell the story of one job: where it is, who held it, each stall, what happens next and when.
+
+    An ID is that of a job, or that of a message as Dramatiq's log lines show it: then the story of
+    each of its jobs is told, the newest first.
+    """
+    inspector = session.inspector
+    stories = []
+    for job in inspector.find(queue_name, any_id):
+        details = inspector.job(queue_name, job.job_id)
+        active = _verdict(session, queue_name, job.job_id) if job.state == "active" else None
+        stories.append(tell_story(inspector.queue(queue_name), details, active))
+    session.answer(stories, *(line for story in stories for line in _lines(story)))
+
+
+def _verdict(session: Session, queue_name: str, job_id: str) -> ActiveJob | None:
+    jobs = session.checker.inspect(queue_name)
+    return next((job for job in jobs if job.job_id == job_id), None)
+
+
+def _lines(story: Explanation) -> list[str]:
+    job = story.job
+    lines = [f"Job {job.job_id} of queue {job.queue_name}: {on_one_line(job.name)}({arguments(job, 200)})"]
+    if job.message_id not in ("", job.job_id):
+        lines.append(f"Message: {job.message_id}")
+    lines += [f"Now: {story.where}", *(f"Next: {line}" for line in story.next), "Story:"]
+    lines += [f"  {moment(event.at)}  {on_one_line(event.text)}" for event in story.story]
+    lines += [f"  it said: {on_one_line(line)}" for line in story.log]
+    if job.stacktrace:
+        lines += ["Stack trace:", *("  " + line for line in job.stacktrace[-1].rstrip().splitlines())]
+    return [*lines, ""]

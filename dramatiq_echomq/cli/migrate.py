@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+from dramatiq import get_broker
+from dramatiq.brokers.redis import RedisBroker
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from ..broker.broker import EchoMQBroker
+from ..migration import QueueMove, move_from_redis_broker, queues_of
+from ..protocol.clients import client_from
+from .exits import FOUND, MISUNDERSTOOD, OK, Failure
+from .session import Session, with_session
+
+
+@click.command()
+@click.argument("queue_names", metavar="[QUEUE...]", nargs=-1)
+@click.option("--from-url", metavar="URL", help="The Redis of the old RedisBroker.  [the same]")
+@click.option("--namespace", default="dramatiq", show_default=True, help="Of the old RedisBroker.")
+@click.option("--app", metavar="MODULE", help="Import it: messages get the options of the actors of its broker.")
+@with_session()
+def migrate(
+    session: Session, queue_names: tuple[str, ...], from_url: str | None, namespace: str, app: str | None
+) -> int:
+    """Move the messages of a RedisBroker to EchoMQ queues: all queues, or those named.
+
+    Stop the old workers before. When it is interrupted, start it again: nothing is lost or doubled.
+    Exits with 1 when messages were left, which old workers run or nobody can decode.
+    """
+    new = _new_broker(session, app)
+    client = client_from(None, from_url) if from_url else session.client
+    old = RedisBroker(client=client, namespace=namespace, middleware=[])
+    names = list(queue_names) or queues_of(old)
+    is_quiet = session.as_json or not session.console.is_terminal
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=session.console, transient=True, disable=is_quiet) as progress:
+        tasks = {name: progress.add_task(name, total=None) for name in names}
+
+        def moved(move: QueueMove) -> None:
+            progress.update(tasks[move.queue_name], total=move.total, completed=move.moved)
+
+        moves = move_from_redis_broker(old, new, names, progress=moved)
+    lines = [_told(move) for move in moves]
+    session.answer(moves, *(lines or [f"There are no messages under the namespace {namespace!r}."]))
+    return FOUND if any(move.left for move in moves) else OK
+
+
+def _new_broker(session: Session, app: str | None) -> EchoMQBroker:
+    if app is None:
+        return EchoMQBroker(client=session.client, prefix=session.settings.prefix, middleware=[])
+    sys.path.insert(0, "")
+    try:
+        import_module(app)
+    except ImportError as error:
+        raise Failure(f"--app {app} cannot be imported: {error}", MISUNDERSTOOD) from None
+    broker = get_broker()
+    if not isinstance(broker, EchoMQBroker):
+        raise Failure(f"the broker of {app} is a {type(broker).__name__} and no EchoMQBroker", MISUNDERSTOOD)
+    return broker
+
+
+def _told(move: QueueMove) -> str:
+    left = f"; {move.left:,} left, which old workers run or nobody can decode" if move.left else ""
+    return f"{move.queue_name}: {move.waiting:,} waiting, {move.delayed:,} delayed, {move.dead:,} dead moved{left}"

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+
+from ..errors import QueueNotFound, QueueRefused
+from ..protocol.clients import REDIS_ERRORS
+from ..protocol.logtext import on_one_line
+from ..protocol.records import StalledCheck
+from ..recovery.report_only import StalledReporter
+from ..recovery.sweeper import Sweeper
+from .checks import summary
+from .session import Session, any_queues, plain, with_session
+
+
+@click.command()
+@any_queues
+@with_session("stalled_interval", "max_stalled_count", "batch_size", "report_only")
+def run(session: Session, queue_names: tuple[str, ...]) -> None:
+    """Check queues for stalled jobs until SIGTERM or Ctrl-C: all queues, or those named.
+
+    The checker as a process of its own, beside workers in any language. However many checkers
+    there are, a queue is checked once per interval. A line is printed for each check that did
+    something. Results, on_failure callbacks and metrics of Dramatiq need
+    StalledCheckerMiddleware in the workers instead.
+    """
+    sweeps = Sweeps(session, queue_names)
+    sweeper = Sweeper(
+        interval=session.settings.stalled_interval,
+        queue_names=sweeps.queue_names,
+        check=sweeps.check,
+        prepare=sweeps.announce,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sweeper.stopping.set())
+    sweeper.run()
+    sweeps.tell("stopped")
+
+
+class Sweeps:
+    """The checks of some queues, each with a line on the screen if it did something.
+
+    Parameters:
+      session(Session)
+      queue_names(Iterable[str]): Empty for all that there are, looked up before each round.
+    """
+
+    def __init__(self, session: Session, queue_names: Iterable[str]) -> None:
+        self.session = session
+        self.reporter = StalledReporter(session.checker)
+        self._names = list(dict.fromkeys(queue_names))
+        self._found: list[str] = []
+        self._looked_at = float("-inf")
+        self._troubles: dict[str, str] = {}
+
+    def announce(self) -> None:
+        settings = self.session.settings
+        names = ", ".join(self._names) or "all queues"
+        doing = "Reporting on" if settings.report_only else "Checking"
+        self.tell(f"{doing} {names} under {settings.prefix} every {settings.stalled_interval / 1000:g} s")
+
+    def queue_names(self) -> list[str]:
+        if self._names:
+            return self._names
+        if time.monotonic() - self._looked_at >= self.session.settings.stalled_interval / 1000:
+            self._looked_at = time.monotonic()
+            try:
+                self._found = self.session.inspector.queue_names()
+                self._trouble_ended("")
+            except REDIS_ERRORS as error:
+                self._trouble("", f"{type(error).__name__}: {on_one_line(str(error))}")
+        return self._found
+
+    def check(self, queue_name: str) -> int | None:
+        """Check one queue.  Never raises.
+
+        Returns:
+          int: The ms until the next check, or None for the usual interval.
+        """
+        try:
+            self.session.inspector.is_paused(queue_name)  # a check must not create what does not exist
+            is_report = self.session.settings.report_only
+            check = self.reporter.report(queue_name) if is_report else self.session.checker.sweep(queue_name)
+        except QueueNotFound as error:
+            self._trouble(queue_name, str(error))
+            return None
+        except (QueueRefused, *REDIS_ERRORS) as error:
+            self._trouble(queue_name, f"{type(error).__name__}: {on_one_line(str(error))}")
+            return None
+        self._trouble_ended(queue_name)
+        if check.skipped:
+            return check.throttled_for
+        if check.recovered or check.failed or check.marked or check.dropped or check.oddities:
+            self._tell_check(check)
+        return None
+
+    def tell(self, text: str, **data: Any) -> None:
+        """Print a line: to stderr, so that stdout has only what checks did."""
+        print(f"{_now()} {text}", file=sys.stderr, flush=True)
+
+    def _tell_check(self, check: StalledCheck) -> None:
+        if self.session.as_json:
+            print(json.dumps({"at": _now(), **plain(check)}), flush=True)
+        else:
+            said = summary(check, bool(self.session.settings.report_only))
+            print(f"{_now()} {check.queue_name}: {said}", flush=True)
+
+    def _trouble(self, queue_name: str, text: str) -> None:
+        if self._troubles.get(queue_name) != text:
+            self._troubles[queue_name] = text
+            self.tell(f"{queue_name or 'all queues'} cannot be checked for now: {text}")
+
+    def _trouble_ended(self, queue_name: str) -> None:
+        if self._troubles.pop(queue_name, None) is not None:
+            self.tell(f"{queue_name or 'all queues'} can be checked again")
+
+
+def _now() -> str:
+    return datetime.now(tz=timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,181 @@
+"""The story of one job: where it is, what happened to it, and what happens next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..protocol.job_info import JobInfo
+from ..protocol.records import ActiveJob
+from .records import JobDetails, QueueInfo
+from .words import duration, moment
+
+#: A line that a stall has left in the log of its job.
+STALL_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z (stall .*)")
+
+RUN_A_CHECKER = "run workers with StalledCheckerMiddleware, or `dramatiq-echomq run`"
+
+
+@dataclass(frozen=True)
+class StoryEvent:
+    """Something that happened to a job.
+
+    Parameters:
+      at(int): When, in ms since the epoch.
+      text(str): What.
+    """
+
+    at: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The story of a job.
+
+    Parameters:
+      job(JobInfo)
+      where(str): Where it is now.
+      next(tuple[str, ...]): What happens next and when, and what may be done.
+      story(tuple[StoryEvent, ...]): What happened, the oldest first.
+      log(tuple[str, ...]): What the actor has logged.
+    """
+
+    job: JobInfo
+    where: str
+    next: tuple[str, ...]
+    story: tuple[StoryEvent, ...]
+    log: tuple[str, ...]
+
+
+def explain(queue: QueueInfo, details: JobDetails, active: ActiveJob | None = None) -> Explanation:
+    """Tell the story of a job.
+
+    Parameters:
+      queue(QueueInfo): The job's queue.
+      details(JobDetails)
+      active(ActiveJob): For an active job, what the next check would do to it.
+    """
+    stalls, log = _stalls_of(details)
+    story = tuple(sorted([*_story_of(details.job), *stalls], key=lambda event: event.at))
+    upcoming = tuple(_what_next(queue, details, active))
+    return Explanation(details.job, _where(queue, details), upcoming, story, log)
+
+
+def _stalls_of(details: JobDetails) -> tuple[list[StoryEvent], tuple[str, ...]]:
+    stalls, log = [], []
+    for line in details.log:
+        found = STALL_LINE.fullmatch(line)
+        if found:
+            at = datetime.fromisoformat(f"{found.group(1)}+00:00").timestamp()
+            stalls.append(StoryEvent(round(at * 1_000), found.group(2)))
+        else:
+            log.append(line)
+    return stalls, tuple(log)
+
+
+def _story_of(job: JobInfo) -> Iterator[StoryEvent]:
+    if job.added_at:
+        origin = f" by job scheduler {job.scheduler!r}" if job.scheduler else ""
+        origin += f" as a child of {job.parent_key}" if job.parent_key else ""
+        yield StoryEvent(job.added_at, f"added{origin}")
+        if job.waiting_since and job.waiting_since > job.added_at and job.state != "delayed":
+            yield StoryEvent(job.waiting_since, "due, after a delay")
+    if job.started_at:
+        count = f" (for the {_ordinal(job.starts)} time)" if job.starts > 1 else ""
+        yield StoryEvent(job.started_at, f"fetched by {job.worker or 'a worker without a name'}{count}")
+    if job.finished_at and job.state == "failed":
+        yield StoryEvent(job.finished_at, f"failed: {job.reason}")
+    elif job.finished_at:
+        yield StoryEvent(job.finished_at, "completed")
+
+
+def _where(queue: QueueInfo, details: JobDetails) -> str:
+    job, now = details.job, queue.at
+    if len(details.states) > 1:
+        return f"in {' and '.join(details.states)} at once, which should not be"
+    since = {"delayed": job.added_at, "active": job.started_at, "completed": job.finished_at, "failed": job.finished_at}
+    time = since.get(job.state, job.waiting_since)
+    ago = f" for {duration(now - time)}" if time is not None and now >= time else ""
+    return {
+        "active": f"active{ago}, held by {job.worker or 'a worker without a name'}",
+        "nowhere": "nowhere: its data is there, but no list or set of the queue has it",
+        "missing": f"in {details.states[0] if details.states else 'a list'}, but without data: the job itself is gone",
+    }.get(job.state, f"in {job.state}{ago}")
+
+
+def _what_next(queue: QueueInfo, details: JobDetails, active: ActiveJob | None) -> Iterator[str]:
+    job, name = details.job, queue.name
+    if len(details.states) > 1 or job.state == "nowhere":
+        yield f"Nothing by itself. `dramatiq-echomq doctor {name}` says what can be done."
+    elif job.state == "missing":
+        yield "The next worker or check that comes to it drops it. Nothing can be run without its data."
+    elif job.state == "active":
+        yield from _next_of_active(queue, details, active)
+    elif job.state == "delayed":
+        yield f"It is due at {moment(job.due_at)} UTC, in {duration(max((job.due_at or 0) - queue.at, 0))}."
+        yield from _obstacles(queue)
+    elif job.state == "waiting-children":
+        yield f"It waits for other jobs of its flow: {details.children_left} are left."
+    elif job.state == "failed":
+        yield f"Nothing. To run it again: `dramatiq-echomq retry {name} {job.job_id}`."
+    elif job.state == "completed":
+        yield "Nothing."
+    else:
+        obstacles = list(_obstacles(queue))
+        yield from obstacles or ["The next worker that is free, and has no job before it, fetches it."]
+    if job.state != "failed" and job.reason:
+        yield f"The worker that fetches it fails it: {job.reason}."
+
+
+def _obstacles(queue: QueueInfo) -> Iterator[str]:
+    """Say what keeps the jobs of a queue from being fetched."""
+    limit = queue.rate_limit
+    if queue.paused:
+        yield f"The queue is paused: nothing is fetched until `dramatiq-echomq resume {queue.name}`."
+    if queue.workers == ():
+        yield "No worker of this queue is connected, unless one does not name its connection as BullMQ does."
+    if queue.concurrency is not None and queue.counts.active >= queue.concurrency:
+        yield f"As many jobs are active as the queue allows ({queue.concurrency}): one must end first."
+    if limit is not None and limit.wait:
+        yield f"The rate limit is reached: the next job may start in {duration(limit.wait)}."
+
+
+def _next_of_active(queue: QueueInfo, details: JobDetails, active: ActiveJob | None) -> Iterator[str]:
+    job = details.job
+    if job.lock_ttl == -1:
+        yield "Its lock never ends, so it will never count as stalled. Only its worker or a person can end it."
+    elif job.lock_ttl is not None:
+        yield f"Its worker holds the lock, which would end in {duration(job.lock_ttl)} if it were not renewed."
+        yield "Were the worker dead, the check after that would mark the job, and the one after bring it back."
+    else:
+        verdict = active.verdict if active else "mark"
+        fate = _fate(active.verdict_once_marked if active else "")
+        if verdict == "mark":
+            yield f"No lock: its worker is dead or frozen. The next check marks it; the one after {fate}."
+        else:
+            yield f"No lock: its worker is dead or frozen. The next check {_fate(verdict)}."
+        yield _next_check(queue)
+
+
+def _fate(verdict: str) -> str:
+    return {
+        "requeue": "brings it back to wait",
+        "fail": "fails it, for it has stalled too often",
+        "drop": "takes it out of active, for it has finished or is gone",
+        "copy": "takes one of its two places in active",
+        "odd": "leaves it, for its id is not that of a job",
+    }.get(verdict, "brings it back or fails it")
+
+
+def _next_check(queue: QueueInfo) -> str:
+    if queue.next_check is None:
+        return f"No check was made lately. If none comes, {RUN_A_CHECKER}."
+    return f"The next check may be in {duration(queue.next_check)}, if anybody checks: else {RUN_A_CHECKER}."
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

@@ -1,0 +1,103 @@
+"""The command in processes of its own: the checker that runs until it is told to stop, and a look again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from ..support.queue_data import put
+from ..support.servers import Server, wait_until
+
+JOBS = {"a": {}, "b": {}}
+
+
+@contextlib.contextmanager
+def started(*words: str, url: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "dramatiq_echomq", *words, "--url", url]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env={**os.environ, "PYTHONUNBUFFERED": "1"}, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def client_of(server: Server) -> redis.Redis:
+    return redis.Redis.from_url(server.url)
+
+
+@pytest.mark.at_once
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_checker_of_its_own_brings_jobs_back_until_it_is_told_to_stop(ending):
+    with Server() as server, client_of(server) as client:
+        put(client, active=["a"], jobs={"a": {}}, meta={"version": "echomq:1"})
+        with started("run", "--stalled-interval", "100", "--json", url=server.url) as process:
+            marked, recovered = (json.loads(process.stdout.readline()) for _ in range(2))
+            process.send_signal(ending)
+            _, complaints = process.communicate(timeout=20)
+
+            assert process.returncode == 0
+            assert (marked["queue_name"], marked["marked"], marked["recovered_ids"]) == ("q", 1, [])
+            assert recovered["recovered_ids"] == ["a"]
+            assert "Checking all queues under emq every 0.1 s" in complaints
+            assert complaints.splitlines()[-1].endswith("stopped")
+        assert client.lrange("emq:q:wait", 0, -1) == [b"a"]
+
+
+@pytest.mark.at_once
+def test_a_checker_waits_for_a_queue_and_for_redis_and_creates_nothing():
+    with Server() as server, client_of(server) as client:
+        put(client, "images", wait=["x"], jobs={"x": {}}, meta={"version": "echomq:1"})
+        with started("run", "imagse", "--stalled-interval", "100", url=server.url) as process:
+            assert "Checking imagse" in process.stderr.readline()
+            assert "imagse cannot be checked for now: there is no queue 'imagse'" in process.stderr.readline()
+            assert not client.keys("emq:imagse:*")
+            put(client, "imagse", active=["a"], jobs={"a": {}}, meta={"version": "echomq:1"})
+            assert "imagse can be checked again" in process.stderr.readline()
+            assert "imagse: 1 without a lock marked" in process.stdout.readline()
+            assert "imagse: 1 brought back ('a')" in process.stdout.readline()
+            server.kill()
+            assert "imagse cannot be checked for now: ConnectionError" in process.stderr.readline()
+            process.terminate()
+            assert process.wait(20) == 0
+
+
+@pytest.mark.at_once
+def test_a_report_only_checker_says_what_it_would_do():
+    with Server() as server, client_of(server) as client:
+        put(client, active=["a"], jobs={"a": {}}, meta={"version": "echomq:1"})
+        with started("run", "q", "--report-only", "--stalled-interval", "100", url=server.url) as process:
+            assert "q: would be: 1 without a lock marked" in process.stdout.readline()
+            assert "q: would be: 1 brought back ('a')" in process.stdout.readline()
+        assert client.lrange("emq:q:active", 0, -1) == [b"a"]
+
+
+@pytest.mark.at_once
+def test_status_is_watched_until_it_is_interrupted():
+    with Server() as server, client_of(server) as client:
+        put(client, wait=["a"], jobs={"a": {}}, meta={"version": "echomq:1"})
+        with started("status", "--watch", "--interval", "0.1", "--json", url=server.url) as process:
+            assert json.loads(process.stdout.readline())[0]["paused"] is False
+            client.hset("emq:q:meta", "paused", "1")
+            wait_until(lambda: json.loads(process.stdout.readline())[0]["paused"])
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+
+
+@pytest.mark.at_once
+def test_a_reader_that_is_gone_is_no_error():
+    with Server() as server, client_of(server) as client:
+        put(client, wait=["a"], jobs={"a": {}}, meta={"version": "echomq:1"})
+        with started("status", "--watch", "--interval", "0.1", "--json", url=server.url) as process:
+            process.stdout.readline()
+            process.stdout.close()
+            assert process.wait(20) == 1
+            assert process.stderr.read() == ""
