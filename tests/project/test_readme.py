@@ -51,7 +51,7 @@ def test_a_python_snippet_runs(run, snippet):
 
 def test_there_are_snippets_of_each_kind():
     assert len(snippets("python")) >= 8
-    assert len(snippets("bash")) == 4
+    assert len(snippets("bash")) == 5
     assert len(snippets("ini")) == 1
 
 
