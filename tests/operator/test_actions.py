@@ -129,7 +129,7 @@ def test_what_is_no_job_is_refused_and_left(client, inspector, action, job_id):
     ("meta", "fields", "expected"),
     [
         ({}, {}, {"wait": ["a", "w"], "marker": WOKEN}),
-        ({"paused": "1"}, {}, {"wait": ["w"], "paused": ["a"]}),
+        ({"paused": "1"}, {}, {"wait": ["a", "w"]}),
         ({}, {"priority": "2"}, {"wait": ["w"], "prioritized": {"a": 2 * 2**32 + 1}, "pc": "1", "marker": WOKEN}),
         ({"concurrency": "1"}, {}, {"wait": ["a", "w"]}),
     ],
