@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..protocol import scripts
 from ..protocol.job_info import job_info
 from ..protocol.keys import QueueKeys
-from ..protocol.scripts import load
 from .records import JobCounts, QueueInfo, RateLimit, WorkerInfo
 
 #: How many keys one step of a search for queues looks at.
@@ -41,7 +41,7 @@ def describe_queue(client: Any, keys: QueueKeys, prefix: str, workers: Sequence[
     Raises:
       QueueRefused: When the queue's keys are not what they should be.
     """
-    reply = load("describeQueue-1.lua")(client, [keys.meta], [keys.base])
+    reply = scripts.load("describeQueue-1.lua")(client, [keys.meta], [keys.base, scripts.TIME])
     exists, at, meta, counts, limiter, throttle, marked, firsts, actives, next_due = reply
     if not exists:
         return None
@@ -82,9 +82,9 @@ def _rate_limit(most: int | None, duration: int | None, ttl: int, taken: bytes) 
 
 def _last_check(holder: bytes) -> int | None:
     """What holds the throttle says when it took it: BullMQ writes the time, we
-    end the sweep's id with it.
+    write it behind the sweep's id.
     """
-    found = re.fullmatch(rb"(?:.*-)?(\d{12,15})", holder)
+    found = re.fullmatch(rb"(?:.*@)?(\d{12,15})", holder)
     return int(found.group(1)) if found else None
 
 

@@ -60,15 +60,14 @@ def failed_job_from(row: Sequence[bytes]) -> FailedJob:
     return FailedJob(id_to_text(job_id), _text(reason), int(stalls), _text(worker), _text(name), data)
 
 
-def active_job_from(row: Sequence[Any], now: int) -> ActiveJob:
+def active_job_from(row: Sequence[Any]) -> ActiveJob:
     """Return a job in ``active``, as a report describes it.
 
     Parameters:
       row(Sequence): What the report says of it.
-      now(int): The ms since the epoch.
     """
     raw_id, name, worker, line, data = row
-    lock_ttl, marked, stalls, attempts, verdict, later, started = line.split(b" ")
+    lock_ttl, marked, stalls, attempts, verdict, later, started, age = line.split(b" ")
     job_id, started_at = id_to_text(raw_id), int(started) if started.isdigit() else None
     payload = Payload("") if data is None else read_payload(data, job_id)
     return ActiveJob(
@@ -82,7 +81,7 @@ def active_job_from(row: Sequence[Any], now: int) -> ActiveJob:
         verdict=_text(verdict),
         verdict_once_marked=_text(later),
         started_at=started_at,
-        age=None if started_at is None else max(now - started_at, 0),
+        age=int(age) if age else None,
         message_id=payload.message_id,
         args=payload.args,
         kwargs=payload.kwargs,

@@ -3,7 +3,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import time
 import uuid
 from typing import Any, NoReturn
 
@@ -121,14 +120,12 @@ class StalledChecker:
         while offset >= 0:
             reply = self._call(keys, "", "", 0, offset, anchor, "report", b"")
             offset, anchor = reply.next_offset, reply.next_anchor
-            now = int(time.time() * 1000)
-            jobs += [active_job_from(row, now) for row in reply.verdicts]
+            jobs += [active_job_from(row) for row in reply.verdicts]
         return with_copies(jobs)
 
     def _sweep_in_batches(self, keys: QueueKeys, *, interval: int | str) -> StalledCheck:
         # With the process: a checker that is made before a fork is one sweeper in each of them.
-        # With the time: what holds the throttle says when the queue was last checked.
-        sweep_id = f"{self._sweeper_id}.{os.getpid()}/{next(self._sweeps)}-{int(time.time() * 1000)}"
+        sweep_id = f"{self._sweeper_id}.{os.getpid()}/{next(self._sweeps)}"
         replies: list[StalledReply] = []
         remaining: int | bytes = b""
         offset, anchor = 0, b""

@@ -57,7 +57,7 @@ def test_limits_a_pause_and_the_last_check_are_told(client):
     put(client, meta={"paused": "1", "concurrency": "3", "max": "10", "duration": "1000"}, limiter="10")
     put(client, stalled={"a", "b"}, active=["a", "b"], paused=["p"], jobs={"p": {}, "a": {}, "b": {}})
     client.pexpire("emq:q:limiter", 500_000)
-    client.set("emq:q:stalled-check", f"4f2e.17/3-{NOW}", px=300_000)
+    client.set("emq:q:stalled-check", f"4f2e.17/3@{NOW}", px=300_000)
 
     info = QueueInspector(client).queue("q")
 

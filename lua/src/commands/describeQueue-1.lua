@@ -2,7 +2,7 @@
 Says how a queue is. Writes nothing.
 
 KEYS  1 meta
-ARGV  1 key prefix of the queue, with its last colon
+ARGV  1 key prefix of the queue, with its last colon  2 time in ms; 0 or none for the server's
 
 Returns a list: 1 1 when the queue exists, else 0  2 the time of the server in ms  3 paused, concurrency, max,
 duration and version of its meta  4 numbers of jobs: wait, paused, active, delayed, prioritized,
@@ -15,6 +15,7 @@ Cost: O(1).
 --- include values
 --- include queue/keys
 --- include queue/meta
+--- include queue/time
 --- include queue/wake
 --- include inspect/page
 --- include inspect/row
@@ -51,9 +52,8 @@ for at, state in ipairs(STATES) do
   counts[at] = count_of(queue, state)
   exists = exists + counts[at]
 end
-local now = redis.call("TIME")
 return {
-  exists > 0 and 1 or 0, digits(now[1] * 1000 + math.floor(now[2] / 1000)),
+  exists > 0 and 1 or 0, time_in_ms(ARGV[2]),
   redis.call("HMGET", queue.meta, "paused", "concurrency", "max", "duration", "version"), counts,
   timed(prefix .. "limiter"), timed(prefix .. "stalled-check"), redis.call("SCARD", queue.stalled),
   first_of("wait", "paused", "prioritized"), first_of("active"), digits(next_due(queue) or 0),

@@ -5,7 +5,7 @@
 
 local MOST_DATA = 65536 -- bytes of the data of a job that a report returns
 
--- One row of a report. Its numbers and words share a line, which costs clients less than eight
+-- One row of a report. Its numbers and words share a line, which costs clients less than nine
 -- values do; the data comes last, and only if it is not large.
 local function describe_active(call, id, verdict, later, is_marked)
   local fields = attempt("HMGET", call.prefix .. id, "name", "pb", "stc", "atm", "processedOn", "data") or {}
@@ -13,6 +13,7 @@ local function describe_active(call, id, verdict, later, is_marked)
   local line = table.concat({
     redis.call("PTTL", call.prefix .. id .. ":lock"), is_marked and 1 or 0, digits(counter(fields[3])),
     digits(counter(fields[4])), verdict, later, started_at and digits(started_at) or "",
+    started_at and digits(math.max(tonumber(call.timestamp) - started_at, 0)) or "",
   }, " ")
   return { id, fields[1] or "", fields[2] or "", line, #data <= MOST_DATA and data }
 end

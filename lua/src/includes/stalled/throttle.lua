@@ -6,11 +6,13 @@ local EARLY = 1000 -- most ms by which a sweeper may come early to its own throt
 -- How long the check has to wait for another sweeper's, in ms, or nil when it may start.
 local function throttled(call)
   local throttle, sweep, interval = call.throttle, call.sweep, call.interval
+  local held_since = sweep .. "@" .. call.timestamp -- people are told when a queue was last checked
   local holder = redis.call("GET", throttle)
   if not holder then
-    redis.call("SET", throttle, sweep, "PX", interval)
+    redis.call("SET", throttle, held_since, "PX", interval)
     return nil
   end
+  holder = holder:match("^(.*)@%d+$") or holder
   local left = redis.call("PTTL", throttle)
   if left == -1 then
     redis.call("PEXPIRE", throttle, interval)
@@ -21,7 +23,7 @@ local function throttled(call)
   end
   local sweeper = sweep:match("^(.*)/")
   if sweeper and holder:match("^(.*)/") == sweeper and left <= math.min(EARLY, interval / 10) then
-    redis.call("SET", throttle, sweep, "PX", interval)
+    redis.call("SET", throttle, held_since, "PX", interval)
     return nil
   end
   return math.max(left, 1)
