@@ -3,13 +3,13 @@
 Says how a queue is. Writes nothing.
 
 KEYS  1 meta
-ARGV  1 key prefix of the queue, with its last colon
+ARGV  1 key prefix of the queue, with its last colon  2 time in ms; 0 or none for the server's
 
 Returns a list: 1 1 when the queue exists, else 0  2 the time of the server in ms  3 paused, concurrency, max,
 duration and version of its meta  4 numbers of jobs: wait, paused, active, delayed, prioritized,
 waiting-children, completed, failed  5 TTL of the rate limit's key in ms (-2 without), and what it holds
 6 TTL of the throttle of the checks, and what it holds  7 how many jobs are marked  8 the jobs at the front of
-wait, paused and prioritized, as listJobs describes them  9 the oldest in active  10 when the next delayed job is due.
+wait, paused and prioritized: the state, and the job as listJobs describes it  9 the oldest in active  10 when the next delayed job is due.
 
 Cost: O(1).
 --]]
@@ -143,6 +143,19 @@ local function refusal(queue, types)
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
   end
   return nil
+end
+
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
 end
 
 --- includes/queue/wake.lua
@@ -296,14 +309,14 @@ local function timed(key)
   return { redis.call("PTTL", key), attempt("GET", key) or "" }
 end
 
--- The jobs that come next in some states, described.
+-- The jobs that come next in some states: the state and the job each.
 local function first_of(...)
   local rows = {}
   for _, state in ipairs({ ... }) do
     local ids, scores = ids_of(queue, state, 0, 1, false)
     if ids[1] then
       local fields, there = read_row_fields(queue, ids[1])
-      rows[#rows + 1] = describe_row(queue, ids[1], scores[ids[1]], MOST_DATA, fields, there)
+      rows[#rows + 1] = { state, describe_row(queue, ids[1], scores[ids[1]], MOST_DATA, fields, there) }
     end
   end
   return rows
@@ -318,9 +331,8 @@ for at, state in ipairs(STATES) do
   counts[at] = count_of(queue, state)
   exists = exists + counts[at]
 end
-local now = redis.call("TIME")
 return {
-  exists > 0 and 1 or 0, digits(now[1] * 1000 + math.floor(now[2] / 1000)),
+  exists > 0 and 1 or 0, time_in_ms(ARGV[2]),
   redis.call("HMGET", queue.meta, "paused", "concurrency", "max", "duration", "version"), counts,
   timed(prefix .. "limiter"), timed(prefix .. "stalled-check"), redis.call("SCARD", queue.stalled),
   first_of("wait", "paused", "prioritized"), first_of("active"), digits(next_due(queue) or 0),

@@ -472,11 +472,13 @@ local EARLY = 1000 -- most ms by which a sweeper may come early to its own throt
 -- How long the check has to wait for another sweeper's, in ms, or nil when it may start.
 local function throttled(call)
   local throttle, sweep, interval = call.throttle, call.sweep, call.interval
+  local held_since = sweep .. "@" .. call.timestamp -- people are told when a queue was last checked
   local holder = redis.call("GET", throttle)
   if not holder then
-    redis.call("SET", throttle, sweep, "PX", interval)
+    redis.call("SET", throttle, held_since, "PX", interval)
     return nil
   end
+  holder = holder:match("^(.*)@%d+$") or holder
   local left = redis.call("PTTL", throttle)
   if left == -1 then
     redis.call("PEXPIRE", throttle, interval)
@@ -487,7 +489,7 @@ local function throttled(call)
   end
   local sweeper = sweep:match("^(.*)/")
   if sweeper and holder:match("^(.*)/") == sweeper and left <= math.min(EARLY, interval / 10) then
-    redis.call("SET", throttle, sweep, "PX", interval)
+    redis.call("SET", throttle, held_since, "PX", interval)
     return nil
   end
   return math.max(left, 1)
@@ -1327,7 +1329,7 @@ end
 
 local MOST_DATA = 65536 -- bytes of the data of a job that a report returns
 
--- One row of a report. Its numbers and words share a line, which costs clients less than eight
+-- One row of a report. Its numbers and words share a line, which costs clients less than nine
 -- values do; the data comes last, and only if it is not large.
 local function describe_active(call, id, verdict, later, is_marked)
   local fields = attempt("HMGET", call.prefix .. id, "name", "pb", "stc", "atm", "processedOn", "data") or {}
@@ -1335,6 +1337,7 @@ local function describe_active(call, id, verdict, later, is_marked)
   local line = table.concat({
     redis.call("PTTL", call.prefix .. id .. ":lock"), is_marked and 1 or 0, digits(counter(fields[3])),
     digits(counter(fields[4])), verdict, later, started_at and digits(started_at) or "",
+    started_at and digits(math.max(tonumber(call.timestamp) - started_at, 0)) or "",
   }, " ")
   return { id, fields[1] or "", fields[2] or "", line, #data <= MOST_DATA and data }
 end
