@@ -29,6 +29,7 @@ class StalledMetrics(StalledSignals):
     * ``dramatiq_echomq_stalled_checks_total``
     * ``dramatiq_echomq_stalled_recovered_total``
     * ``dramatiq_echomq_stalled_failed_total``
+    * ``dramatiq_echomq_crashes_seen_total``: worker processes that were killed.
     * ``dramatiq_echomq_stalled_reported``: how many jobs the last report
       named, where checks only report; ``would`` is ``recover`` or ``fail``.
     * ``dramatiq_echomq_lock_smallest_ttl_milliseconds``: the least that was
@@ -59,6 +60,9 @@ class StalledMetrics(StalledSignals):
         self._recovered.labels(queue_name).inc(recovered)
         self._failed.labels(queue_name).inc(failed)
 
+    def after_crash_seen(self, broker: Broker, queue_name: str, worker: str, job_ids: Sequence[str]) -> None:
+        self._crashes.labels(queue_name).inc()
+
     def after_stalled_report(
         self, broker: Broker, queue_name: str, *, would_recover: Sequence[str], would_fail: Sequence[str]
     ) -> None:
@@ -80,15 +84,19 @@ class StalledMetrics(StalledSignals):
 
     @cached_property
     def _checks(self) -> Counter:
-        return self._counter("checks", "Checks for stalled jobs.")
+        return self._counter("stalled_checks", "Checks for stalled jobs.")
 
     @cached_property
     def _recovered(self) -> Counter:
-        return self._counter("recovered", "Stalled jobs that went back to wait.")
+        return self._counter("stalled_recovered", "Stalled jobs that went back to wait.")
 
     @cached_property
     def _failed(self) -> Counter:
-        return self._counter("failed", "Jobs that had stalled too often and were failed.")
+        return self._counter("stalled_failed", "Jobs that had stalled too often and were failed.")
+
+    @cached_property
+    def _crashes(self) -> Counter:
+        return self._counter("crashes_seen", "Worker processes that were killed.")
 
     @cached_property
     def _reported(self) -> Gauge:
@@ -116,7 +124,7 @@ class StalledMetrics(StalledSignals):
     def _counter(self, name: str, text: str) -> Counter:
         from prometheus_client import Counter
 
-        return Counter(f"dramatiq_echomq_stalled_{name}", text, ["queue_name"], registry=self.registry)
+        return Counter(f"dramatiq_echomq_{name}", text, ["queue_name"], registry=self.registry)
 
 
 def forget_dead_processes(directory: Path) -> None:

@@ -77,6 +77,9 @@ class Settings:
       max_stalled_count(int): How often a job may stall and come back.
       batch_size(int): How many ids one script call looks at.
       report_only(bool): Whether checks only say what they would do.
+      crash_detection(bool): Whether workers are seen to be gone when their
+        connection to Redis closes.
+      crash_grace(int): The ms for which it must stay closed.
       lock_duration(int): The ms after which a lock ends that is not renewed.
       keep_completed(int): How many completed jobs a queue keeps.
       keep_failed(int): How many failed jobs a queue keeps; None for all.
@@ -94,6 +97,8 @@ class Settings:
     max_stalled_count: int = _whole_number(1, minimum=0)
     batch_size: int = _whole_number(1_000, minimum=1)
     report_only: bool = _switch(False)
+    crash_detection: bool = _switch(True)
+    crash_grace: int = _whole_number(3_000, minimum=1)
     lock_duration: int = _whole_number(30_000, minimum=1)
     keep_completed: int = _whole_number(1_000, minimum=0)
     keep_failed: int | None = _whole_number_or_none(minimum=0)

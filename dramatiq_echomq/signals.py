@@ -54,6 +54,19 @@ class StalledSignals(Middleware):
           would_fail(Sequence[str]): The jobs that it would have failed.
         """
 
+    def after_crash_seen(self, broker: Broker, queue_name: str, worker: str, job_ids: Sequence[str]) -> None:
+        """Called when a worker process is gone without having said goodbye,
+        once for each queue that it worked on, before the check that recovers
+        its jobs.
+
+        Parameters:
+          broker(Broker)
+          queue_name(str)
+          worker(str): Its host and process id.
+          job_ids(Sequence[str]): The jobs of the queue that it ran, the
+            oldest first; perhaps none.
+        """
+
     def after_locks_renewed(self, broker: Broker, *, smallest_ttl: int) -> None:
         """Called after an EchoMQBroker has renewed the locks of its process,
         and every so often while it has none.

@@ -27,6 +27,7 @@ from .lifecycle import LockingBroker
 from .lock_renewer import LockManager
 from .message_options import require_options
 from .options import POLICY_OPTIONS, opts_of, policies_of, priority_of
+from .presence import PRESENCE_TIMEOUT, Presence
 from .queue import JobQueue
 from .stalled_failures import StalledFailures, stalled_error_of
 from .worker_id import WorkerId
@@ -65,6 +66,8 @@ class EchoMQBroker(LockingBroker):
         a longer one stays in the job alone.  Defaults to 10,000.
       metrics_max_data_points(int): For how many minutes BullMQ's own metrics
         are kept, of which dashboards draw charts.  Defaults to 0, for none.
+      crash_detection(bool): Whether others are to see at once when a worker
+        process is killed.  Defaults to True.
       **redis_parameters: Passed on to :class:`redis.Redis`.
 
     Raises:
@@ -84,6 +87,7 @@ class EchoMQBroker(LockingBroker):
         dead_message_ttl: int | None = None,
         max_event_bytes: int | None = None,
         metrics_max_data_points: int | None = None,
+        crash_detection: bool | None = None,
         **redis_parameters: Any,
     ) -> None:
         super().__init__(middleware=middleware)
@@ -95,6 +99,7 @@ class EchoMQBroker(LockingBroker):
             dead_message_ttl=dead_message_ttl,
             max_event_bytes=max_event_bytes,
             metrics_max_data_points=metrics_max_data_points,
+            crash_detection=crash_detection,
         )
         with unknown_ones_named(redis_parameters):
             self.client = client_from(client, url, **redis_parameters) or client_of_parameters()
@@ -114,6 +119,7 @@ class EchoMQBroker(LockingBroker):
         )
         self._commands_client = own_client(self.client, type(self).__name__)
         self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, resending=0)
+        self.presence = self._make_presence() if self.settings.crash_detection else None
         self.begins = BeginRecorder(self.client, self._keys_of)
         self._desks: dict[str, Desk] = {}
         self.add_middleware(StalledFailures(self._commands_client, self.settings.prefix))
@@ -172,6 +178,8 @@ class EchoMQBroker(LockingBroker):
         Returns:
           Consumer: A consumer that takes jobs from Redis.
         """
+        if self.presence is not None:
+            self.presence.add_queue(q_name(queue_name))
         return JobConsumer(self._desk(queue_name), prefetch, timeout)
 
     def flush(self, queue_name: str) -> None:
@@ -207,7 +215,8 @@ class EchoMQBroker(LockingBroker):
     def close(self) -> None:
         """Close the connections that the broker opened besides its client's."""
         self.begins.close()
-        for client in (self._commands_client, self._taking_client, *self.locks.clients()):
+        seen_by = [self.presence.client] if self.presence is not None else []
+        for client in (self._commands_client, self._taking_client, *self.locks.clients(), *seen_by):
             if hasattr(client, "connection_pool"):  # that of a cluster has no connections of its own
                 client.connection_pool.disconnect()
 
@@ -291,6 +300,10 @@ class EchoMQBroker(LockingBroker):
 
     def _fail_deferred(self, message: JobMessage, consumer: Consumer) -> None:
         tell_failure(self, message, stalled_error_of(message.job), consumer.nack)
+
+    def _make_presence(self) -> Presence:
+        client = client_with(self.client, socket_timeout=PRESENCE_TIMEOUT, resending=0)
+        return Presence(client, keys_of=self._keys_of, worker_id=lambda: str(self.worker_id))
 
     def _keys_of(self, queue_name: str) -> QueueKeys:
         return QueueKeys(queue_name, self.settings.prefix)

@@ -11,6 +11,7 @@ from .begin import BeginRecorder
 from .in_flight import Holdings
 from .jobs import JobMessage
 from .lock_renewer import LockManager
+from .presence import Presence
 
 
 class LockingBroker(Broker):
@@ -21,12 +22,14 @@ class LockingBroker(Broker):
     Attributes:
       holdings(Holdings): The jobs that this process holds.
       locks(LockManager): What renews their locks.
+      presence(Presence | None): What shows others that this process is there.
       begins(BeginRecorder): What tells Redis that they have begun.
       is_draining(bool): Whether the worker is about to end.
     """
 
     holdings: Holdings
     locks: LockManager
+    presence: Presence | None
     begins: BeginRecorder
 
     def __init__(self, middleware: list[Middleware] | None = None) -> None:
@@ -49,6 +52,8 @@ class LockingBroker(Broker):
             return
         if signal == "worker_boot":
             self.locks.start()
+            if self.presence is not None:
+                self.presence.start()
             self.is_draining, self.holdings.threads = False, args[0].worker_threads
         elif signal == "worker_shutdown":
             self.is_draining, self.holdings.threads = True, 0
@@ -76,6 +81,8 @@ class LockingBroker(Broker):
         super().emit_after(signal, *args, **kwargs)
         if signal == "worker_shutdown":
             self.locks.stop()
+            if self.presence is not None:
+                self.presence.stop()
 
     def _refuse_lost(self, signal: str, message: JobMessage) -> None:
         """A job that is lost is not run, and nobody is told that it ended."""

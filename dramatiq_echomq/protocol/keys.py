@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
+
 from ..settings import Settings
 
 
@@ -53,6 +56,7 @@ class QueueKeys:
         self.id = self.base + "id"
         self.repeat = self.base + "repeat"
         self.moved = self.base + "echomq:moved"
+        self.workers = self.base + "echomq:workers"
 
     def job(self, job_id: str | bytes) -> bytes:
         """The key of a job's hash."""
@@ -69,3 +73,8 @@ class QueueKeys:
     def sweep_record(self, sweep_id: str) -> str:
         """The key under which a check keeps its last reply, in case it gets lost."""
         return f"{self.stalled_check}:{sweep_id}"
+
+    def look_throttle(self, queue_names: Iterable[str]) -> str:
+        """The key that lets only one of those look who look at the workers of these queues."""
+        group = hashlib.sha1("\0".join(sorted(queue_names)).encode("utf-8", "surrogateescape")).hexdigest()
+        return f"{self.workers}:look:{group}"

@@ -48,6 +48,11 @@ class StalledCheckerMiddleware(Middleware):
       batch_size(int): How many ids one script call looks at.  Defaults to 1,000.
       report_only(bool): Only log and signal what checks would do.  Every
         worker process reports for itself.  Defaults to False.
+      crash_detection(bool): Whether to recover the jobs of a worker of
+        EchoMQBroker as soon as its connection to Redis has closed, as it does
+        when the process is killed.  Defaults to True.
+      crash_grace(int): The ms for which the connection must stay closed.
+        Defaults to 3 seconds.
       lock_duration(int): The ms that locks of the workers last, to say how
         soon a job is back.  Defaults to that of an EchoMQBroker, else to
         30 seconds.
@@ -67,6 +72,8 @@ class StalledCheckerMiddleware(Middleware):
         queues: Iterable[str] | None = None,
         batch_size: int | None = None,
         report_only: bool | None = None,
+        crash_detection: bool | None = None,
+        crash_grace: int | None = None,
         lock_duration: int | None = None,
         **unknown: NoReturn,
     ) -> None:
@@ -78,6 +85,8 @@ class StalledCheckerMiddleware(Middleware):
             max_stalled_count=max_stalled_count,
             batch_size=batch_size,
             report_only=report_only,
+            crash_detection=crash_detection,
+            crash_grace=crash_grace,
             lock_duration=lock_duration,
         )
         self.has_own_prefix: bool = prefix is not None
@@ -154,6 +163,7 @@ def sweeper_of(recoverer: Recoverer) -> Sweeper:
         queue_names=recoverer.queue_names,
         check=recoverer.check,
         prepare=recoverer.prepare,
+        look=recoverer.crashes.look if recoverer.looks_for_crashes else None,
     )
 
 

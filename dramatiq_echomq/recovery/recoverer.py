@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import redis
@@ -17,6 +17,7 @@ from ..protocol.server_version import require_version
 from ..settings import Settings
 from ..signals import send_signal
 from .checker import StalledChecker
+from .crashes import CrashWatch
 from .notices import Notices
 from .report_log import ALL_QUEUES, ReportLog, queue_shown
 from .report_only import StalledReporter
@@ -58,8 +59,16 @@ class Recoverer:
             dead_message_ttl=dead_message_ttl,
         )
         self.reporter = StalledReporter(self.checker)
+        self.crashes = CrashWatch(
+            broker, client=client, settings=settings, queue_names=self.queue_names, check=self.check_now
+        )
         self.notices = Notices(client)
         self.log = ReportLog(stalled_interval=settings.stalled_interval, report_only=settings.report_only)
+
+    @property
+    def looks_for_crashes(self) -> bool:
+        """Whether jobs are to come back as soon as their worker has crashed."""
+        return self.settings.crash_detection and not self.settings.report_only
 
     def queue_names(self) -> list[str]:
         """Return the queues to check now: a worker's queues may be declared late."""
@@ -74,9 +83,14 @@ class Recoverer:
         names = ", ".join(f"{settings.prefix}:{name}" for name in self.queue_names()) or "queues declared later"
         if settings.report_only:
             return f"Reporting stalled jobs every {interval:g} s, recovering none: {names}."
+        back, locks = f"{soonest:g} to {latest:g} s", f"(for locks of {settings.lock_duration / 1000:g} s)"
+        own = getattr(self.broker, "settings", None)
+        if self.looks_for_crashes and isinstance(own, Settings) and own.crash_detection:
+            crash = settings.crash_grace / 1000 + 2
+            back = f"about {crash:g} s, of a lost host within {back}"
         return (
-            f"Checking for stalled jobs every {interval:g} s: {names}. A job of a killed worker is back within "
-            f"{soonest:g} to {latest:g} s (for locks of {settings.lock_duration / 1000:g} s)."
+            f"Checking for stalled jobs every {interval:g} s: {names}. "
+            f"A job of a killed worker is back within {back} {locks}."
         )
 
     def prepare(self) -> None:
@@ -94,12 +108,13 @@ class Recoverer:
         Returns:
           int: The ms until the next check, or None for the usual interval.
         """
-        check = self._try_check(queue_name)
+        report_only = self.settings.report_only
+        check = self._try_check(queue_name, self.reporter.report if report_only else self.checker.sweep)
         if check is None:
             return None
         if not check.skipped:
             self.log.checked(check, self._message_ids(check))
-        if self.settings.report_only:
+        if report_only:
             self._tell_report(check)
             return None
         send_signal(self.broker, "after_queue_swept", queue_name)
@@ -108,11 +123,25 @@ class Recoverer:
         self._tell(check)
         return None
 
-    def _try_check(self, queue_name: str) -> StalledCheck | None:
+    def check_now(self, queue_name: str) -> bool:
+        """Check one queue whatever other sweepers do, and tell the result.
+        Never raises.
+
+        Returns:
+          bool: False when the check could not be made.
+        """
+        check = self._try_check(queue_name, self.checker.check)
+        if check is None:
+            return False
+        self.log.checked(check, self._message_ids(check))
+        send_signal(self.broker, "after_queue_swept", queue_name)
+        self._tell(check)
+        return True
+
+    def _try_check(self, queue_name: str, make_check: Callable[[str], StalledCheck]) -> StalledCheck | None:
         """Return what a check did, or None when it could not be made."""
         try:
-            report_only = self.settings.report_only
-            check = self.reporter.report(queue_name) if report_only else self.checker.sweep(queue_name)
+            check = make_check(queue_name)
         except redis.exceptions.ReadOnlyError as error:
             self.log.trouble_began(ALL_QUEUES, error)
             return None

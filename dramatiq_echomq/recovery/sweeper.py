@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -15,6 +16,8 @@ class Sweeper(threading.Thread):
       check(Callable): Checks one queue.  Returns the ms after which to come
         back if that is sooner than an interval, or None.  It must not raise.
       prepare(Callable): Called once on the thread before anything else.
+      look(Callable): Looks for crashed workers.  Returns the seconds until
+        it is to be called again.  It must not raise.
     """
 
     def __init__(
@@ -24,14 +27,17 @@ class Sweeper(threading.Thread):
         queue_names: Callable[[], Iterable[str]],
         check: Callable[[str], int | None],
         prepare: Callable[[], None],
+        look: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(name="dramatiq-echomq-sweeper", daemon=True)
         self.interval = interval
         self.queue_names = queue_names
         self.check = check
         self.prepare = prepare
+        self.look = look
         self.stopping = threading.Event()
         self._due: dict[str, float] = {}
+        self._look_due = 0.0 if look else math.inf
 
     def run(self) -> None:
         self.prepare()
@@ -40,7 +46,9 @@ class Sweeper(threading.Thread):
             self.run_once()
 
     def run_once(self) -> None:
-        """Check the queues that are due."""
+        """Look for crashed workers if that is due, and check the queues that are."""
+        if self.look and self._look_due <= time.monotonic() and not self.stopping.is_set():
+            self._look_due = self.look() + time.monotonic()
         self._update_queues()
         for queue_name, due in list(self._due.items()):
             if due <= time.monotonic() and not self.stopping.is_set():
@@ -70,4 +78,5 @@ class Sweeper(threading.Thread):
     def _seconds_to_wait(self) -> float:
         now = time.monotonic()
         next_due = min(self._due.values(), default=now + self.interval / 1000)
-        return max(0.0, min(next_due - now, self.interval / 1000, threading.TIMEOUT_MAX))
+        until_look = self._look_due - now
+        return max(0.0, min(next_due - now, self.interval / 1000, until_look, threading.TIMEOUT_MAX))

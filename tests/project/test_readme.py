@@ -15,7 +15,7 @@ from dramatiq.brokers.redis import RedisBroker
 
 from dramatiq_echomq import EchoMQBroker, Settings, StalledSignals
 
-from ..support.rights import BROKER_RIGHTS, CHECKER_RIGHTS
+from ..support.rights import BROKER_RIGHTS, CHECKER_RIGHTS, CRASH_RIGHTS
 
 README = (Path(__file__).parent.parent.parent / "README.rst").read_text("utf-8")
 
@@ -105,6 +105,7 @@ def test_the_rights_are_those_that_the_tests_found(run):
 
     assert sorted(re.findall(r"[~+]\S+", shown)) == sorted(CHECKER_RIGHTS.split())
     assert sorted(re.findall(r"[~+]\S+", shown_for_the_broker)) == sorted(BROKER_RIGHTS.split())
+    assert f"second ``{CRASH_RIGHTS}``" in README
 
 
 def test_old_messages_are_moved_with_their_delays(run, redis_url):

@@ -18,6 +18,7 @@ metrics = StalledMetrics()
 send_signal(broker, "after_stalled_check", "q", recovered=2, failed=1)
 send_signal(broker, "after_stalled_check", "q", recovered=0, failed=0)
 send_signal(broker, "after_stalled_report", "reported", would_recover=("a", "b"), would_fail=())
+send_signal(broker, "after_crash_seen", "q", "host:1", ("a", "b"))
 send_signal(broker, "after_locks_renewed", smallest_ttl=21_000)
 
 import prometheus_client
@@ -32,6 +33,7 @@ multiprocess.MultiProcessCollector(registry)
 """
 LOCKS = "dramatiq_echomq_lock_smallest_ttl_milliseconds"
 EXPECTED = [
+    'dramatiq_echomq_crashes_seen_total{queue_name="q"} 1.0',
     'dramatiq_echomq_stalled_checks_total{queue_name="q"} 2.0',
     'dramatiq_echomq_stalled_recovered_total{queue_name="q"} 2.0',
     'dramatiq_echomq_stalled_failed_total{queue_name="q"} 1.0',

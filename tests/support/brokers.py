@@ -30,6 +30,9 @@ class Recorder(StalledSignals):
     def after_stalled_failed(self, broker, queue_name, job_ids):
         self.signals.append(("failed", queue_name, tuple(job_ids)))
 
+    def after_crash_seen(self, broker, queue_name, worker, job_ids):
+        self.signals.append(("crash", queue_name, (worker, tuple(job_ids))))
+
     def after_stalled_report(self, broker, queue_name, *, would_recover, would_fail):
         self.signals.append(("report", queue_name, (tuple(would_recover), tuple(would_fail))))
 

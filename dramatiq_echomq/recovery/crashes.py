@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dramatiq import Broker
+from dramatiq.logging import get_logger
+
+from ..errors import QueueRefused
+from ..protocol.clients import REDIS_ERRORS, client_with
+from ..protocol.keys import QueueKeys, id_to_text
+from ..protocol.logtext import counted, ids_shown, on_one_line
+from ..protocol.registrations import WorkerRegistration, connections_of, is_refusal, server_of
+from ..protocol.scripts import load
+from ..settings import Settings
+from ..signals import send_signal
+
+#: How many seconds pass between two looks, where somebody is registered and where nobody is.
+PERIOD = 1.0
+PERIOD_WITHOUT_WORKERS = 2.0
+
+#: For how many ms a look keeps others from looking: less than a period, or one who looks alone would wait for itself.
+THROTTLE = 950
+
+#: By how many seconds those may be apart who wait for the same throttle.
+SPREAD = 0.1
+
+#: How many seconds to wait after a fault of our own.
+AFTER_FAULT = 30.0
+
+#: About how many connections one look asks for, so that it costs Redis 1 ms at most however many workers there
+#: are: of more, each look takes its share.
+CONNECTIONS_PER_LOOK = 500
+
+
+class CrashWatch:
+    """Finds the worker processes whose connection to Redis has closed, and
+    recovers their jobs long before their locks would end.  Each worker with
+    the middleware looks, but only one of them in each period.
+
+    A worker is gone when its connection is missing at two looks at least
+    ``crash_grace`` apart, and it did not register another one meanwhile.  Then
+    the jobs that it held are released, and one ordinary check recovers them.
+
+    Parameters:
+      broker(Broker): Whose middleware to tell.
+      client(redis.Redis)
+      settings(Settings)
+      queue_names(Callable): Returns the queues to look at.
+      check(Callable): Checks one queue at once.  Returns False when it could
+        not be done.  It must not raise.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        client: Any,
+        settings: Settings,
+        queue_names: Callable[[], Iterable[str]],
+        check: Callable[[str], bool],
+    ) -> None:
+        self.logger = get_logger(__name__, type(self))
+        self.broker = broker
+        self.client = client_with(client, resending=0)  # an attempt that fails is followed by the next look
+        self.settings = settings
+        self.queue_names = queue_names
+        self.check = check
+
+    def look(self) -> float:
+        """Look once, if nobody else just did.  Never raises.
+
+        Returns:
+          float: The seconds until the next look, infinity when it cannot work here.
+        """
+        try:
+            return self._look()
+        except (*REDIS_ERRORS, QueueRefused) as error:
+            if not is_refusal(error):
+                self.logger.debug("Could not look for crashed workers: %s", error)
+                return PERIOD
+            self.logger.info(
+                "Crashed workers are not looked for, their jobs come back once their locks have ended: %s",
+                on_one_line(str(error)),
+            )
+            return math.inf
+        except Exception:
+            self.logger.exception("Could not look for crashed workers. It is tried again in %g s.", AFTER_FAULT)
+            return AFTER_FAULT
+
+    def _look(self) -> float:
+        queues = [QueueKeys(name, self.settings.prefix) for name in sorted(self.queue_names())]
+        if not queues:
+            return PERIOD
+        throttle = queues[0].look_throttle(keys.queue_name for keys in queues)
+        wait, *lists = self._run("lookAtWorkers-1.lua", throttle, THROTTLE, *(keys.workers for keys in queues))
+        if wait < 0:
+            return PERIOD_WITHOUT_WORKERS
+        if wait > 0:
+            return float(wait / 1000 + random.uniform(0, SPREAD))
+        registered = list(zip(queues, lists[::2], lists[1::2], strict=True))
+        suspected = {text for _, missing, _ in registered for text in missing}
+        others = {text for _, _, rest in registered for text in rest} - suspected
+        absent = self._absent(server_of(self.client, throttle), suspected | _share_of(others))
+        for keys, missing, rest in registered:
+            texts = [text for text in (*missing, *rest) if text in absent]
+            if texts:
+                self._release(keys, texts[:CONNECTIONS_PER_LOOK])
+        return PERIOD
+
+    def _absent(self, server: Any, texts: set[bytes]) -> set[bytes]:
+        """Those registrations whose connections were made to this run of the
+        server and are not there any more.  Of others nothing is known.
+        """
+        workers = {text: worker for text in texts if (worker := WorkerRegistration.decode(text))}
+        there = connections_of(server, [worker.client_id for worker in workers.values()])
+        absent = {text: worker for text, worker in workers.items() if worker.client_id not in there}
+        if not absent:
+            return set()
+        run_id = server.info("server").get("run_id")
+        return {text for text, worker in absent.items() if worker.run_id == run_id}
+
+    def _release(self, keys: QueueKeys, texts: list[bytes]) -> None:
+        jobs: dict[bytes, list[str]] = {}
+        offset, anchor = 0, b""
+        grace, batch = self.settings.crash_grace, self.settings.batch_size
+        while offset >= 0:
+            args = [keys.base, grace, batch, offset, anchor, *texts]
+            try:
+                offset, anchor, *lists = self._run("releaseCrashed-1.lua", keys.workers, *args)
+            except QueueRefused as error:  # the checks tell what is wrong with it
+                self.logger.debug("Could not look at queue %r: %s", keys.queue_name, error)
+                return
+            for text, *ids in lists:
+                jobs.setdefault(text, []).extend(id_to_text(job_id) for job_id in ids)
+            texts = list(jobs)
+        for text, job_ids in jobs.items():
+            self._tell(keys.queue_name, text, tuple(dict.fromkeys(job_ids)))
+        if any(jobs.values()) and not self.check(keys.queue_name):
+            return  # still registered, and missing anew: it is seen to after another grace
+        if jobs:
+            self.client.zrem(keys.workers, *jobs)
+
+    def _tell(self, queue_name: str, text: bytes, job_ids: tuple[str, ...]) -> None:
+        worker = WorkerRegistration.decode(text)
+        name = worker.name if worker else ""
+        if job_ids:
+            self.logger.warning(
+                "Worker %s is gone, its connection to Redis has closed. %s of queue %r that it ran: %s",
+                on_one_line(name),
+                counted(len(job_ids), "job"),
+                queue_name,
+                ids_shown(job_ids),
+            )
+        else:
+            self.logger.info(
+                "Worker %s is gone, its connection to Redis has closed. It ran no job of queue %r.",
+                on_one_line(name),
+                queue_name,
+            )
+        send_signal(self.broker, "after_crash_seen", queue_name, name, job_ids)
+
+    def _run(self, script: str, key: str, *args: Any) -> Any:
+        return load(script)(self.client, [key], args)
+
+
+def _share_of(texts: set[bytes]) -> set[bytes]:
+    """Those that a look at this time asks for, when there are too many for one."""
+    shares = math.ceil(len(texts) / CONNECTIONS_PER_LOOK)
+    if shares <= 1:
+        return texts
+    turn = int(time.time() / PERIOD) % shares
+    return set(sorted(texts)[turn::shares])

@@ -1,0 +1,180 @@
+-- Built by tools/build-lua from lua/src/commands/registerWorker-1.lua: edit that file, not this one.
+--[[
+Registers the connection that stands for a worker process in a queue, or refreshes it.
+
+KEYS  1 echomq:workers
+ARGV  1 key prefix of the queue, with its last colon
+      2 registration: "<worker id> <client id> <run id of the server> <name of the worker>"
+      3 the one before, which this takes the place of, or empty
+      4 for how many ms a registration counts that nobody refreshes
+
+A worker whose connection was seen missing counts as there again. Returns 1.
+
+Cost: O(log N) in the workers registered.
+--]]
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
+  }
+end
+
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
+end
+
+--- includes/values.lua
+-- Values as they come out of Redis and JSON: whatever another program has written there, a
+-- script goes on with a sensible value. Needs no other include.
+
+-- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
+-- large to count on as the largest.
+local function counter(value)
+  if type(value) == "string" and value:match("^%-?%d+$") then
+    return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
+  end
+  return 0
+end
+
+-- A whole number as text, however large it is.
+local function digits(number)
+  return string.format("%.0f", number)
+end
+
+-- A number out of JSON, as number or as digits; nil for all else.
+local function number(value)
+  if type(value) ~= "number" and type(value) ~= "string" then
+    return nil
+  end
+  value = tonumber(value)
+  if value and value == value and math.abs(value) < 2 ^ 53 then
+    return value
+  end
+  return nil
+end
+
+-- The table of a JSON object. A field that is absent is an empty one; for text that is
+-- no JSON object the second value is false.
+local function object(text)
+  if not text or text == "" or text == "{}" then
+    return {}, true
+  end
+  local decoded, value = pcall(cjson.decode, text)
+  if decoded and type(value) == "table" and value[1] == nil then
+    return value, true
+  end
+  return {}, false
+end
+
+-- The reply of a command, or nil when the command failed.
+local function attempt(...)
+  local reply = redis.pcall(...)
+  if type(reply) == "table" and reply.err then
+    return nil
+  end
+  return reply
+end
+
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
+-- What answers with a number if and only if a key has the type, or is not there. That costs
+-- half of what TYPE costs.
+local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+-- What is wrong with the first key that holds something else than it should, or nil.
+-- `types` is a list of a key, its type, a key, its type …
+local function mistyped(types)
+  for at = 1, #types, 2 do
+    local key, should_be = types[at], types[at + 1]
+    local size = redis.pcall(SIZE[should_be], key)
+    if type(size) ~= "number" then
+      if not size.err:find("WRONGTYPE", 1, true) then
+        return key .. " may not be used by this user, or not from here"
+      end
+      local found = attempt("TYPE", key)
+      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+    end
+  end
+  return nil
+end
+
+--- includes/queue/meta.lua
+-- What the meta of a queue says, and why a script may refuse the queue. Needs:
+
+-- Reads what the queue's meta says, once for a script.
+local function read_meta(queue)
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
+  queue.is_paused = meta[1] and true or false
+  queue.concurrency = number(meta[2])
+  local max_events = math.floor(number(meta[3]) or 10000)
+  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
+  queue.version = meta[4] or ""
+  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+end
+
+-- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- prefix. `types` are the keys that will be written, with their types.
+local function refusal(queue, types)
+  local fault = mistyped(types)
+  if fault then
+    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+  end
+  read_meta(queue)
+  if queue.version:sub(1, 8) == "echomq:2" then
+    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+  end
+  return nil
+end
+
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+
+--- commands/registerWorker-1.lua
+
+local workers, registration, before, kept_for = KEYS[1], ARGV[2], ARGV[3], number(ARGV[4])
+local queue = queue_at(ARGV[1])
+
+local fault = refusal(queue, types_of(queue, workers, "zset"))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+local now = tonumber(time_in_ms(0))
+if before ~= "" and before ~= registration then
+  redis.call("ZREM", workers, before)
+end
+redis.call("ZADD", workers, digits(now), registration)
+-- Both what was refreshed long ago and, below zero, what was seen missing long ago.
+local old = redis.call("ZRANGEBYSCORE", workers, digits(kept_for - now), digits(now - kept_for), "LIMIT", 0, 100)
+if #old > 0 then
+  redis.call("ZREM", workers, unpack(old))
+end
+redis.call("PEXPIRE", workers, digits(kept_for))
+return 1

@@ -1,0 +1,310 @@
+-- Built by tools/build-lua from lua/src/commands/releaseCrashed-1.lua: edit that file, not this one.
+--[[
+Releases what workers hold in a queue whose connections are not there.
+
+KEYS  1 echomq:workers
+ARGV  1 key prefix of the queue, with its last colon
+      2 grace in ms: how long a worker must have been missing
+      3 how many ids of `active` to look at in this call
+      4 and 5 where the last call stopped: its offset and its anchor; 0 and empty in the first one
+      6 and on: registrations whose connections are not there; after the first call, only those of
+        workers that it says are gone
+
+A registration that is missing for the first time is noted, no more. Once it has been missing
+for the grace, its worker is gone: each lock whose token begins with the worker's id is
+removed and its job is marked, so that the next check recovers it. Whoever sees to that removes
+the registration when it is done; until then it is missing anew, for another who looks after
+the grace. A registration that is not there any more, because its worker came back with another
+connection, releases nothing.
+
+Returns the offset of the next call, or -1 after the last one, its anchor, and for each worker that
+is gone a list of its registration and the ids of its jobs, the oldest first. Jobs that an earlier
+call has released, and no check has seen to since, are among them.
+
+Works when Redis is at its maxmemory.
+
+Cost: O(1) for each id looked at.
+--]]
+
+--- includes/queue/full.lua
+-- What scripts can do while Redis is at its `maxmemory` and may evict nothing. Needs no other
+-- include.
+
+-- Redis then refuses a command that may take more memory, but only until the script has written
+-- something: it stops none in the middle. A script whose purpose is to finish, give back, recover
+-- or hold up jobs goes on when the first command that writes may not take more, as this one, which
+-- changes nothing, whatever `meta` is. A script that adds jobs must not begin so.
+local function write_although_full(queue)
+  redis.pcall("HDEL", queue.meta, "")
+end
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
+  }
+end
+
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
+end
+
+--- includes/values.lua
+-- Values as they come out of Redis and JSON: whatever another program has written there, a
+-- script goes on with a sensible value. Needs no other include.
+
+-- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
+-- large to count on as the largest.
+local function counter(value)
+  if type(value) == "string" and value:match("^%-?%d+$") then
+    return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
+  end
+  return 0
+end
+
+-- A whole number as text, however large it is.
+local function digits(number)
+  return string.format("%.0f", number)
+end
+
+-- A number out of JSON, as number or as digits; nil for all else.
+local function number(value)
+  if type(value) ~= "number" and type(value) ~= "string" then
+    return nil
+  end
+  value = tonumber(value)
+  if value and value == value and math.abs(value) < 2 ^ 53 then
+    return value
+  end
+  return nil
+end
+
+-- The table of a JSON object. A field that is absent is an empty one; for text that is
+-- no JSON object the second value is false.
+local function object(text)
+  if not text or text == "" or text == "{}" then
+    return {}, true
+  end
+  local decoded, value = pcall(cjson.decode, text)
+  if decoded and type(value) == "table" and value[1] == nil then
+    return value, true
+  end
+  return {}, false
+end
+
+-- The reply of a command, or nil when the command failed.
+local function attempt(...)
+  local reply = redis.pcall(...)
+  if type(reply) == "table" and reply.err then
+    return nil
+  end
+  return reply
+end
+
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
+-- What answers with a number if and only if a key has the type, or is not there. That costs
+-- half of what TYPE costs.
+local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+-- What is wrong with the first key that holds something else than it should, or nil.
+-- `types` is a list of a key, its type, a key, its type …
+local function mistyped(types)
+  for at = 1, #types, 2 do
+    local key, should_be = types[at], types[at + 1]
+    local size = redis.pcall(SIZE[should_be], key)
+    if type(size) ~= "number" then
+      if not size.err:find("WRONGTYPE", 1, true) then
+        return key .. " may not be used by this user, or not from here"
+      end
+      local found = attempt("TYPE", key)
+      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+    end
+  end
+  return nil
+end
+
+--- includes/queue/meta.lua
+-- What the meta of a queue says, and why a script may refuse the queue. Needs:
+
+-- Reads what the queue's meta says, once for a script.
+local function read_meta(queue)
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
+  queue.is_paused = meta[1] and true or false
+  queue.concurrency = number(meta[2])
+  local max_events = math.floor(number(meta[3]) or 10000)
+  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
+  queue.version = meta[4] or ""
+  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+end
+
+-- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- prefix. `types` are the keys that will be written, with their types.
+local function refusal(queue, types)
+  local fault = mistyped(types)
+  if fault then
+    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+  end
+  read_meta(queue)
+  if queue.version:sub(1, 8) == "echomq:2" then
+    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+  end
+  return nil
+end
+
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+
+--- includes/crashes/release.lua
+-- What becomes of the jobs of workers that are gone. Needs:
+
+local KEPT_FOR = 600000 -- ms for which a lock that was released is remembered
+
+-- The worker that made a token.
+local function worker_of(token)
+  return token and token:match("^([^:]+):")
+end
+
+-- Takes a job from its worker: it has no lock and is marked, as if a check had found it so. The
+-- token is remembered, so that its owner cannot come back as one that was only paused.
+local function release(queue, id, token)
+  local key = queue.prefix .. id
+  redis.call("SADD", queue.stalled, id)
+  redis.call("SET", key .. ":released", token, "PX", KEPT_FOR)
+  redis.call("DEL", key .. ":lock")
+end
+
+-- The worker from which a job without a lock was released, if no check has seen to it since.
+local function released_from(queue, id)
+  if redis.call("SMISMEMBER", queue.stalled, id)[1] == 0 then
+    return nil
+  end
+  return worker_of(attempt("GET", queue.prefix .. id .. ":released"))
+end
+
+--- includes/crashes/walk.lua
+-- The way through `active`, from its old end, over as many calls as it takes. Needs no other include.
+
+local CHUNK = 250 -- ids looked at together
+
+-- Where the last call stopped, although jobs that it looked at may have gone since. When that
+-- cannot be told, it begins anew: to look at a job twice does no harm.
+local function position_of(active, offset, anchor)
+  if offset == 0 or redis.call("LINDEX", active, -offset) == anchor then
+    return offset
+  end
+  local position = redis.call("LPOS", active, anchor, "RANK", -1, "MAXLEN", offset)
+  return position and redis.call("LLEN", active) - position or 0
+end
+
+-- Calls `look_at(ids)` for at most so many ids. Returns where to go on: an offset, which is -1 at
+-- the end, and an anchor.
+local function walk_active(active, limit, offset, anchor, look_at)
+  offset = position_of(active, offset, anchor)
+  while limit > 0 do
+    local size = math.min(limit, CHUNK)
+    local ids = redis.call("LRANGE", active, -(offset + size), -(offset + 1))
+    if #ids > 0 then
+      look_at(ids)
+    end
+    if #ids < size then
+      return -1, ""
+    end
+    offset, limit = offset + size, limit - size
+  end
+  return offset, redis.call("LINDEX", active, -offset) or ""
+end
+
+--- commands/releaseCrashed-1.lua
+
+local workers, grace = KEYS[1], number(ARGV[2])
+local queue = queue_at(ARGV[1])
+local limit, offset, anchor = number(ARGV[3]), number(ARGV[4]), ARGV[5]
+local is_first = offset == 0
+local now = tonumber(time_in_ms(0))
+local gone, found = {}, {}
+
+-- Whether a worker has been missing for long enough; notes when it was missing first.
+local function has_gone(registration)
+  local score = number(redis.call("ZSCORE", workers, registration))
+  if not score then
+    return false
+  elseif not is_first then
+    return true
+  end
+  local is_over = score < 0 and now + score >= grace
+  if score >= 0 or is_over then
+    redis.call("ZADD", workers, digits(-now), registration)
+  end
+  return is_over
+end
+
+local function release_locks(ids)
+  local locks = {}
+  for at, id in ipairs(ids) do
+    locks[at] = queue.prefix .. id .. ":lock"
+  end
+  local tokens = redis.call("MGET", unpack(locks))
+  for at = #ids, 1, -1 do -- the oldest first
+    local id, token, worker = ids[at], tokens[at], nil
+    if token then
+      worker = worker_of(token)
+    else
+      worker = released_from(queue, id)
+    end
+    local jobs = worker and gone[worker]
+    if jobs and not found[id] then -- a copy of the id is no further job
+      found[id] = true
+      jobs[#jobs + 1] = id
+      if token then
+        release(queue, id, token)
+      end
+    end
+  end
+end
+
+local fault = refusal(queue, types_of(queue, workers, "zset"))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+write_although_full(queue)
+local lists = {}
+for at = 6, #ARGV do
+  if has_gone(ARGV[at]) then
+    local jobs = { ARGV[at] }
+    gone[ARGV[at]:match("^(%S+)")] = jobs
+    lists[#lists + 1] = jobs
+  end
+end
+if #lists == 0 then
+  return { -1, "" }
+end
+offset, anchor = walk_active(queue.active, limit, offset, anchor, release_locks)
+return { offset, anchor, unpack(lists) }

@@ -1,0 +1,281 @@
+"""How crashed workers are found: real connections, one look after the other, called directly."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+import redis
+
+from dramatiq_echomq.protocol import registrations
+from dramatiq_echomq.protocol.scripts import Script
+from dramatiq_echomq.recovery import crashes
+
+from ..support.brokers import lines, recoverer_of
+from ..support.queue_data import dump, put, state
+from ..support.servers import Server, wait_until
+from ..support.worker_data import connected, lock, note_missing, register, registered, registration
+
+
+@pytest.fixture
+def worker(redis_url, client):
+    """Make workers, each a connection that is registered; they hold jobs of ``q``."""
+    connections: list[redis.Redis] = []
+
+    def make(worker_id: str, *job_ids: str, queue: str = "q"):
+        put(client, queue, active=[*job_ids[::-1]] or ["0"], jobs={job_id: {} for job_id in job_ids})
+        lock(client, worker_id, *job_ids, queue=queue)
+        own, text = connected(redis_url, client, worker_id, queue=queue)
+        connections.append(own)
+        return own, text
+
+    yield make
+    for connection in connections:
+        connection.close()
+
+
+@pytest.fixture
+def watch(client):
+    """A watch with a grace of 40 ms that looks whenever it is told to, and what records its signals."""
+
+    def make(*queues: str, on: redis.Redis = client, **settings):
+        recoverer, recorder = recoverer_of(on, *queues, **{"crash_grace": 40, **settings})
+        look = recoverer.crashes.look
+
+        def look_now() -> float:
+            for key in client.scan_iter("emq:*:echomq:workers:look:*"):
+                client.delete(key)
+            return look()
+
+        return look_now, recorder
+
+    return make
+
+
+def closed(client: redis.Redis, own: redis.Redis) -> None:
+    """Close a connection, and wait until the server knows."""
+    client_id = own.client_id()
+    own.connection.disconnect()
+    wait_until(lambda: not registrations.connections_of(client, [client_id]))
+
+
+def test_the_jobs_of_a_worker_whose_connection_closed_come_back_after_the_grace(client, worker, watch, caplog):
+    own, text = worker("a", "1", "2")
+    _, other_text = worker("b", "3")
+    look, recorder = watch()
+    closed(client, own)
+
+    look()
+    assert registered(client) == {text: "missing", other_text: "there"}
+    assert recorder.signals == []
+    time.sleep(0.05)
+    look()
+
+    found = state(client)
+    assert (found["wait"], found["locks"], found["active"].count("3")) == (["2", "1"], {"3"}, 1)
+    assert (found["1"]["stc"], found["1"]["atm"]) == ("1", "1")
+    assert registered(client) == {other_text: "there"}
+    assert recorder.signals == [
+        ("crash", "q", ("host:a", ("1", "2"))),
+        ("check", "q", (2, 0)),
+        ("recovered", "q", ("1", "2")),
+    ]
+    assert lines(caplog, "WARNING") == [
+        "Worker host:a is gone, its connection to Redis has closed. 2 jobs of queue 'q' that it ran: '1', '2'",
+        "2 stalled jobs of queue 'q' brought back: '1', '2'",
+    ]
+
+
+def test_workers_that_are_there_cost_nothing_and_keep_their_jobs(client, worker, watch):
+    worker("a", "1")
+    look, recorder = watch()
+    before = state(client)
+    for _ in range(3):
+        assert look() == crashes.PERIOD
+        time.sleep(0.03)
+    found = state(client)
+    assert {name: found[name] for name in before} == before
+    assert recorder.signals == []
+
+
+def test_a_worker_that_comes_back_with_another_connection_keeps_its_jobs(redis_url, client, worker, watch):
+    own, text = worker("a", "1")
+    look, recorder = watch()
+    closed(client, own)
+    look()
+    again, new_text = connected(redis_url, client, "a")
+    client.zrem("emq:q:echomq:workers", text)
+    time.sleep(0.05)
+    look()
+    assert registered(client) == {new_text: "there"}
+    assert (state(client)["locks"], recorder.signals) == ({"1"}, [])
+    again.close()
+
+
+def test_jobs_that_stalled_too_often_fail_as_in_any_check(client, worker, watch):
+    own, _ = worker("a", "1", "2")
+    client.hset("emq:q:1", "stc", 1)
+    look, recorder = watch()
+    closed(client, own)
+    look()
+    time.sleep(0.05)
+    look()
+    assert recorder.named("failed") == [("q", ("1",))]
+    assert recorder.named("recovered") == [("q", ("2",))]
+
+
+def test_an_idle_worker_that_died_is_told_and_forgotten_without_a_check(client, worker, watch, caplog):
+    caplog.set_level("INFO")
+    own, _ = worker("a")
+    look, recorder = watch()
+    closed(client, own)
+    look()
+    time.sleep(0.05)
+    look()
+    assert registered(client) == {}
+    assert recorder.signals == [("crash", "q", ("host:a", ()))]
+    assert lines(caplog) == ["Worker host:a is gone, its connection to Redis has closed. It ran no job of queue 'q'."]
+
+
+def test_each_queue_of_a_worker_is_seen_to(redis_url, client, worker, watch):
+    own, text = worker("a", "1")
+    put(client, "r", active=["2"], jobs={"2": {}})
+    lock(client, "a", "2", queue="r")
+    register(client, text, queue="r")
+    look, recorder = watch("q", "r", "empty")
+    closed(client, own)
+    look()
+    time.sleep(0.05)
+    look()
+    assert recorder.named("recovered") == [("q", ("1",)), ("r", ("2",))]
+    assert {**registered(client), **registered(client, "r")} == {}
+
+
+@pytest.mark.parametrize("client_id", [1, 10**9])
+def test_after_a_restart_of_redis_nothing_is_known_of_a_worker_until_it_registers_anew(client, watch, client_id):
+    """Its id is nobody's yet, or somebody else's."""
+    text = registration("a", client_id, "the run before")
+    put(client, active=["1"], jobs={"1": {}})
+    lock(client, "a", "1")
+    register(client, text)
+    note_missing(client, text, ms=60_000)
+    look, recorder = watch()
+    for _ in range(3):
+        look()
+        time.sleep(0.03)
+    assert state(client)["locks"] == {"1"}
+    assert recorder.signals == []
+
+
+def test_many_looks_at_one_time_are_one(redis_url, client, worker):
+    worker("a", "1")
+    watches = [recoverer_of(client, "q", "r")[0].crashes for _ in range(3)] + [
+        recoverer_of(client, "r", "q")[0].crashes
+    ]
+    waits = [watch.look() for watch in watches]
+    assert waits[0] == crashes.PERIOD
+    assert all(0 < wait < 1.1 for wait in waits[1:])
+    client.config_resetstat()
+    for watch in watches:
+        watch.look()
+    assert "cmdstat_client|list" not in client.info("commandstats")
+
+
+def test_where_nobody_is_registered_nobody_is_looked_for(client, watch):
+    look, _ = watch("q", "r")
+    client.config_resetstat()
+    assert look() == crashes.PERIOD_WITHOUT_WORKERS
+    assert "cmdstat_client|list" not in client.info("commandstats")
+    assert dump(client) == {}
+
+
+@pytest.mark.parametrize("fault", [redis.ConnectionError("gone"), redis.TimeoutError("late"), OSError("no route")])
+def test_an_outage_stops_no_watch(client, worker, watch, monkeypatch, caplog, fault):
+    own, _ = worker("a", "1")
+    look, recorder = watch()
+    closed(client, own)
+    execute = Script.__call__
+
+    def failing(script, *args):
+        raise fault
+
+    look()
+    time.sleep(0.05)
+    monkeypatch.setattr(Script, "__call__", failing)
+    assert look() == crashes.PERIOD
+    monkeypatch.setattr(Script, "__call__", execute)
+    look()
+    assert recorder.named("recovered") == [("q", ("1",))]
+    assert not lines(caplog, "ERROR", "CRITICAL")
+
+
+def test_a_check_that_cannot_be_made_is_made_by_who_looks_after_the_grace(client, worker, monkeypatch):
+    own, text = worker("a", "1")
+    recoverer, _ = recoverer_of(client, crash_grace=40)
+    closed(client, own)
+    monkeypatch.setattr(crashes, "THROTTLE", 1)
+    recoverer.crashes.look()
+    time.sleep(0.05)
+    with monkeypatch.context() as patched:
+        patched.setattr(recoverer.crashes, "check", lambda queue_name: False)
+        recoverer.crashes.look()
+    assert registered(client) == {text: "missing"}
+    time.sleep(0.05)
+    recoverer_of(client, crash_grace=40)[0].crashes.look()
+    assert registered(client) == {}
+    assert state(client)["wait"] == ["1"]
+
+
+def test_one_queue_that_is_refused_stops_no_other(client, worker, watch):
+    own, text = worker("a", "1")
+    register(client, text, queue="bad")
+    client.set("emq:bad:active", "no list")
+    look, recorder = watch("bad", "q")
+    closed(client, own)
+    look()
+    time.sleep(0.05)
+    look()
+    assert recorder.named("recovered") == [("q", ("1",))]
+
+
+def test_what_is_no_registration_is_let_alone(client, worker, watch):
+    own, _ = worker("a", "1")
+    odd = [b"", b"\xff\xfe", b"a b", b"a -1 run x", b"a 1e3 run x", "a ² run x".encode()]
+    client.zadd("emq:q:echomq:workers", dict.fromkeys(odd, 1))
+    look, recorder = watch()
+    closed(client, own)
+    look()
+    time.sleep(0.05)
+    look()
+    assert recorder.named("recovered") == [("q", ("1",))]
+    assert set(registered(client)) == set(odd)
+
+
+@pytest.mark.parametrize("command", ["client|list", "info"])
+def test_without_the_right_it_is_off_and_says_so_once(client, caplog, command):
+    caplog.set_level("INFO")
+    with Server() as server, server.client() as admin:
+        rights = ["+@all", f"-{command}", "~*", "&*"]
+        admin.execute_command("ACL", "SETUSER", "worker", "reset", "on", ">secret", *rights)
+        text = registration("a", 10**9, admin.info("server")["run_id"])
+        register(admin, text)
+        with server.client(username="worker", password="secret") as limited:
+            recoverer, _ = recoverer_of(limited)
+            assert recoverer.crashes.look() == math.inf
+    [line] = lines(caplog)
+    assert line.startswith("Crashed workers are not looked for, their jobs come back once their locks have ended: ")
+    assert command.split("|")[0] in line
+
+
+def test_of_very_many_workers_each_look_asks_for_a_share_and_all_are_asked_for(monkeypatch):
+    monkeypatch.setattr(crashes, "CONNECTIONS_PER_LOOK", 10)
+    texts = {registration(f"w{number}", number) for number in range(35)}
+    shares = []
+    for second in range(4):
+        monkeypatch.setattr(crashes.time, "time", lambda second=second: 100.5 + second)
+        shares.append(crashes._share_of(texts))
+    assert [len(share) for share in shares] == [9, 9, 9, 8]
+    assert set().union(*shares) == texts
+    few = set(sorted(texts)[:10])
+    assert crashes._share_of(few) == few
