@@ -7,7 +7,8 @@ ARGV  1 key prefix of the queue, with or without its last colon
       2 tokens, a msgpack list  3 ids, a msgpack list  4 lock duration in ms
       5 optional: the `ats` with which each job was fetched, a msgpack list. With it an owner
         that was only paused comes back: a job that is still in `active`, has no lock and
-        was fetched by nobody since gets its lock again.
+        was fetched by nobody since gets its lock again; unless it was released, since the
+        connection of its worker was gone.
 
 Returns the ids that could not be renewed. With the fifth argument, a list of
       1 the tokens of the locks that are lost: tokens, since a process may have lost a job and
@@ -42,6 +43,7 @@ local lost, refused, reason, failed_ids, smallest_ttl = {}, {}, "", {}, -1
 
 local function may_come_back(at)
   return started and redis.pcall("HGET", prefix .. ids[at], "ats") == started[at]
+    and redis.pcall("GET", prefix .. ids[at] .. ":released") ~= tokens[at]
     and type(redis.pcall("LPOS", prefix .. "active", ids[at])) == "number"
 end
 
