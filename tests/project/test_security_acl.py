@@ -7,7 +7,6 @@ import logging
 import pprint
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import redis
@@ -67,7 +66,7 @@ def put_a_job_for_each_rule(admin) -> None:
         failed={"older": 1, "old": 2},
         meta={"concurrency": "5"},
         repeat={"planner": 1},
-        **{"waiting-children": {"p1": 1, "p2": 1, "p3": 1}, "de:d": "single"},
+        **{"waiting-children": {"p1": 1, "p2": 1, "p3": 1}, "de:d": "single", "dn:d": {"name": "work", "opts": "{}"}},
         **{"p1:dependencies": {"emq:q:strict"}, "p2:dependencies": {"emq:q:lax"}, "p3:dependencies": {"emq:q:last"}},
     )
 
@@ -93,9 +92,8 @@ def without_times(queue: dict) -> str:
 
 
 @pytest.fixture
-def outcome(server, admin, monkeypatch):
+def outcome(server, admin):
     """What comes of the work of a client, with the whole queue after it."""
-    monkeypatch.setattr("dramatiq_echomq.recovery.checker.time", SimpleNamespace(time=lambda: 1_800_000_000))
 
     def outcome(client) -> list:
         admin.flushall()

@@ -59,6 +59,7 @@ def work(admin, client) -> list:
     consumer.ack(messages[0])
     put(admin, failed={"old": 1, "older": 0}, jobs={"old": JOB, "older": JOB})
     admin.hset(f"emq:q:{id_of(messages[1])}", "deid", "d")
+    put(admin, **{"dn:d": {"name": "work", "data": "[]", "opts": '{"priority": 1}'}})
     admin.set("emq:q:de:d", id_of(messages[1]))
     put(admin, **{"parent:dependencies": {f"emq:q:{id_of(messages[1])}"}, "waiting-children": {"parent": 1}})
     flags = '{"id": "parent", "queueKey": "emq:q", "fpof": true}'
@@ -68,6 +69,8 @@ def work(admin, client) -> list:
     outcome += [broker.retry("q", id_of(messages[1])), broker.retry("q", "no-such-id")]
 
     queue = broker._desk("q").queue
+    admin.delete(f"emq:q:{id_of(messages[0])}")  # as if it were not kept, and the reply of the ack had been lost
+    outcome.append(queue.finish(messages[0].job, target="completed", value="1", trace=""))
     put(admin, repeat={"s": 1_000}, jobs={"repeat:s:1000": JOB}, **{"repeat:s": {"name": "work", "every": "60000"}})
     messages[2].job.scheduler, messages[2].job.job_id = b"s", b"repeat:s:1000"
     queue.advance_scheduler(messages[2].job)

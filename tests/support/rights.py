@@ -22,6 +22,7 @@ BROKER_RIGHTS = """
     +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +rpop +rpush
     +hlen +xlen +strlen +zpopmin +bzpopmin
     +sadd +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrange +zrevrangebyscore +zscore
+    +xrevrange
 """
 
 #: With both of these, what a killed worker held is recovered within seconds; README shows who needs which.
