@@ -35,7 +35,7 @@ def redis_url() -> Iterator[str]:
 @pytest.fixture
 def client(redis_url: str) -> Iterator[redis.Redis]:
     """A client of an empty database."""
-    client = redis.Redis.from_url(redis_url)
+    client = redis.Redis.from_url(redis_url, socket_timeout=5)  # which redis-py 8 has of itself
     client.flushdb()
     yield client
     client.close()

@@ -4,7 +4,6 @@ import time
 from typing import Any
 from uuid import uuid4
 
-import redis
 from dramatiq import Actor, Consumer, Message, MessageProxy, Middleware
 from dramatiq.common import current_millis, q_name
 from dramatiq.errors import QueueJoinTimeout
@@ -14,6 +13,7 @@ from ..protocol.job_pages import jobs_of_message
 from ..protocol.keys import QueueKeys, id_to_bytes, id_to_text
 from ..protocol.parameters import unknown_ones_named
 from ..protocol.records import QueueCounts
+from ..protocol.retries import BROKEN
 from ..settings import Settings
 from ..signals import send_signal
 from ..validation import LARGEST_NUMBER, require_client, require_hash_tag
@@ -310,5 +310,4 @@ class EchoMQBroker(LockingBroker):
 
     def _renewing_client(self, timeout: float) -> Any:
         """A client that does not wait longer than that: a renewal may fail, and the next one comes soon."""
-        after = (redis.ConnectionError,)
-        return client_with(self.client, socket_timeout=timeout, resending=timeout, resend_after=after)
+        return client_with(self.client, socket_timeout=timeout, resending=timeout, resend_after=BROKEN)

@@ -16,7 +16,7 @@ from redis.sentinel import SentinelConnectionPool
 
 from ..errors import SettingError
 from .parameters import require_parameters, unknown_ones_named
-from .retries import CONNECTION_ERRORS, RESENDING, resending_parameters
+from .retries import BROKEN_OR_SILENT, RESENDING, resending_parameters
 
 #: What may be raised when Redis cannot be used. When a whole cluster cannot be, that is no RedisError.
 REDIS_ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
@@ -109,7 +109,7 @@ def client_with(
     *,
     socket_timeout: float | None = None,
     resending: float = RESENDING,
-    resend_after: tuple[type[Exception], ...] = CONNECTION_ERRORS,
+    resend_after: tuple[type[Exception], ...] = BROKEN_OR_SILENT,
 ) -> Any:
     """Make a client of the same server with connections of its own.
 
@@ -178,4 +178,4 @@ def socket_timeout_of(client: Any) -> float | None:
 def _patient() -> dict[str, Any]:
     """The parameters of a client that is made here, where nothing else is said."""
     timeouts = {"socket_timeout": SOCKET_TIMEOUT, "socket_connect_timeout": SOCKET_TIMEOUT}
-    return {**timeouts, "max_connections": MAX_CONNECTIONS, **resending_parameters(RESENDING, CONNECTION_ERRORS)}
+    return {**timeouts, "max_connections": MAX_CONNECTIONS, **resending_parameters(RESENDING, BROKEN_OR_SILENT)}

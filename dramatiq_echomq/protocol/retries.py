@@ -10,8 +10,9 @@ from redis.retry import Retry
 
 T = TypeVar("T")
 
-#: The errors of a connection, after which another one may do.
-CONNECTION_ERRORS = (redis.ConnectionError, redis.TimeoutError)
+#: The errors of a connection, after which another one may do; before redis-py 8 those of the system as well.
+BROKEN = (redis.ConnectionError, ConnectionError)
+BROKEN_OR_SILENT = (*BROKEN, redis.TimeoutError, TimeoutError)
 
 #: Those that another one gets as well.
 NEVER_BETTER = (redis.AuthenticationError, redis.exceptions.AuthorizationError)

@@ -87,7 +87,7 @@ class Server:
         self._end(signal.SIGTERM)
 
     def client(self, **parameters) -> redis.Redis:
-        return redis.Redis(port=self.port, **parameters)
+        return redis.Redis(port=self.port, **{"socket_timeout": 5, **parameters})
 
     def log(self) -> str:
         path = self.directory / "log"
