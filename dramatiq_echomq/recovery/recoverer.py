@@ -62,7 +62,8 @@ class Recoverer:
         self.crashes = CrashWatch(
             broker, client=client, settings=settings, queue_names=self.queue_names, check=self.check_now
         )
-        self.notices = Notices(client)
+        self.notices = Notices(client, settings.prefix)
+        self._has_looked_around = False
         self.log = ReportLog(stalled_interval=settings.stalled_interval, report_only=settings.report_only)
 
     @property
@@ -99,7 +100,8 @@ class Recoverer:
             require_version(self.notices.client)
         except ServerTooOld as error:
             self.log.trouble_began(ALL_QUEUES, error)
-        self.notices.warn_of_eviction()
+        if self.notices.warn_of_eviction():
+            self.notices.warn_of_idle_queues(self.queue_names())
 
     def check(self, queue_name: str) -> int | None:
         """Check one queue unless another sweeper just did, and tell the result.
@@ -159,7 +161,16 @@ class Recoverer:
         if self.log.trouble_ended(ALL_QUEUES):
             self.notices.warn_of_eviction()
         self.log.trouble_ended(queue_shown(queue_name))
+        self.notices.warn_of_idle_queues([queue_name])
+        if not self._has_looked_around:
+            self._has_looked_around = True
+            self.notices.warn_of_unknown_queues(self.queue_names(), may_be_new=self._is_of_broker())
         return check
+
+    def _is_of_broker(self) -> bool:
+        """Whether the broker itself makes the queues that are checked."""
+        own = getattr(self.broker, "settings", None)
+        return self.queues is None and isinstance(own, Settings) and own.prefix == self.settings.prefix
 
     def _message_ids(self, check: StalledCheck) -> dict[str, str]:
         """Return the ids of the messages of the jobs that a log line shows."""

@@ -7,6 +7,8 @@ import pytest
 from dramatiq.encoder import JSONEncoder, PickleEncoder
 from dramatiq.middleware import default_middleware
 
+from dramatiq_echomq.broker.stalled_failures import StalledFailures
+
 from ..support.brokers import working
 from ..support.queue_data import put, state
 
@@ -119,7 +121,8 @@ def test_a_middleware_error_of_before_enqueue_stops_the_message(client, full_bro
 
 
 def test_the_broker_has_dramatiqs_middleware_by_default(full_broker):
-    assert [type(middleware) for middleware in full_broker.middleware] == list(default_middleware)
+    own = [StalledFailures]  # the last one, that tells the others of jobs that checks have failed
+    assert [type(middleware) for middleware in full_broker.middleware] == [*default_middleware, *own]
 
 
 def test_dramatiqs_prometheus_middleware_counts(full_broker, tmp_path, monkeypatch):

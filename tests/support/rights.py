@@ -5,7 +5,7 @@ from __future__ import annotations
 import redis
 
 #: What README shows. Not among them: `+info`, with which the middleware can warn of an eviction policy that removes
-#: locks, and `+select`, which a database other than 0 takes.
+#: locks, `+scan`, with which it can warn of mistyped queues, and `+select`, which a database other than 0 takes.
 CHECKER_RIGHTS = """
     ~emq:* +eval +evalsha +time +exists +get +set +del +unlink +rename +pttl +pexpire +mget
     +hget +hmget +hset +hdel +lindex +llen +lpos +lpush +lrange +lrem +lset +ltrim +rpush
