@@ -183,7 +183,7 @@ class QueueInspector:
 
     def _details(self, keys: QueueKeys, job_id: str) -> JobDetails | None:
         args = [keys.base, id_to_bytes(job_id), LOG_LINES]
-        states, row, marked, log, children = load("describeJob-1.lua")(self.client, [keys.meta], args)
+        states, row, marked, log, children = load("describeJob-1.lua")(self.client, [keys.meta], args, only_reads=True)
         names = tuple(state.decode() for state in states)
         if not names and row[1] != 1:
             return None

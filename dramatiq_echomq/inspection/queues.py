@@ -41,7 +41,7 @@ def describe_queue(client: Any, keys: QueueKeys, prefix: str, workers: Sequence[
     Raises:
       QueueRefused: When the queue's keys are not what they should be.
     """
-    reply = scripts.load("describeQueue-1.lua")(client, [keys.meta], [keys.base, scripts.TIME])
+    reply = scripts.load("describeQueue-1.lua")(client, [keys.meta], [keys.base, scripts.TIME], only_reads=True)
     exists, at, meta, counts, limiter, throttle, marked, firsts, actives, next_due = reply
     if not exists:
         return None

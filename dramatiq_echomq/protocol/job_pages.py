@@ -39,7 +39,7 @@ def read_page(
     """
     order = "newest" if newest else ""
     args = [keys.base, state, offset, count, order, text.encode("utf-8", "surrogateescape"), MOST_DATA]
-    total, looked_at, rows = load("listJobs-1.lua")(client, [keys.meta], args)
+    total, looked_at, rows = load("listJobs-1.lua")(client, [keys.meta], args, only_reads=True)
     return [job_info(keys.queue_name, state, row) for row in rows], looked_at, total
 
 

@@ -11,6 +11,7 @@ import redis
 from ..errors import QueueRefused
 from .clients import drop_idle_connections
 from .logtext import on_one_line
+from .rights import Rights
 from .server_version import require_known_commands, require_version
 
 #: What a script is told as the time in ms.  At 0 it takes the server's: the clocks
@@ -39,13 +40,22 @@ class Script:
         self.text = text
         self.sha = hashlib.sha1(text.encode()).hexdigest()
         self.code = text.partition("--]]\n")[2]
+        self._rights = Rights(file_name, self.code)
 
-    def __call__(self, client: Any, keys: Sequence[Any], args: Sequence[Any]) -> Any:
+    def __call__(self, client: Any, keys: Sequence[Any], args: Sequence[Any], *, only_reads: bool = False) -> Any:
         """Run the script and return its reply with all texts as bytes, whatever
         the client's ``decode_responses`` is: ids need not be text.
 
+        Parameters:
+          client(redis.Redis)
+          keys(Sequence)
+          args(Sequence)
+          only_reads(bool): Whether a call with these arguments writes nothing, so
+            that a user who may only read can make it.
+
         Raises:
-          QueueRefused: When the script found the queue unfit.
+          QueueRefused: When the script found the queue unfit, or the user may not
+            run one of its commands.
           ServerTooOld: When Redis is older than 6.2.  It is asked before a
             script is loaded.
           redis.RedisError: When Redis cannot be used.  After a failover the
@@ -53,6 +63,8 @@ class Script:
         """
         if len(keys) != self.number_of_keys:
             raise TypeError(f"{self.file_name} takes {self.number_of_keys} keys, not {len(keys)}")
+        if not only_reads:
+            self._rights.require(client, lambda commands: self._refused(client, keys[0], commands))
         try:
             try:
                 return self._execute(client, "EVALSHA", self.sha, keys, args)
@@ -67,8 +79,12 @@ class Script:
             require_known_commands(client, error)
             raise
 
+    def _refused(self, client: Any, key: Any, commands: Sequence[str]) -> Sequence[bytes]:
+        found: Sequence[bytes] = self._execute(client, "EVAL", load("checkRights-1.lua").text, [key], commands)
+        return found
+
     def _execute(self, client: Any, command: str, script: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:
-        return client.execute_command(command, script, self.number_of_keys, *keys, *args, NEVER_DECODE=True)
+        return client.execute_command(command, script, len(keys), *keys, *args, NEVER_DECODE=True)
 
 
 @cache

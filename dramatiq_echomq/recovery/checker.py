@@ -181,5 +181,6 @@ class StalledChecker:
                 "" if self.dead_message_ttl is None else self.dead_message_ttl,
                 remaining,
             ],
+            only_reads=mode == "report",
         )
         return StalledReply(*reply)

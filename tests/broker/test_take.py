@@ -234,5 +234,6 @@ def test_a_job_with_a_deferred_failure_is_failed_and_not_run(client, broker):
             active("poisoned"),
             active("a"),
             event("failed", "poisoned", failedReason=REASON, prev="active"),
+            event("retries-exhausted", "poisoned", attemptsMade="1"),
         ],
     )

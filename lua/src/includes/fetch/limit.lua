@@ -8,7 +8,12 @@ local SET_BY_HAND = 2 ^ 53 - 1 -- what `queue.rateLimit(ms)` of BullMQ writes, w
 -- How many jobs may be fetched now, and for how many ms none may if that is 0.
 local function room_under_limit(queue)
   local max = queue.rate_limit.duration and queue.rate_limit.max
-  local fetched = tonumber(attempt("GET", queue.limiter) or "") or 0
+  local fetched = redis.call("GET", queue.limiter)
+  if fetched and not fetched:match("^%d+$") then
+    redis.call("DEL", queue.limiter)
+    fetched = false
+  end
+  fetched = tonumber(fetched or 0)
   if fetched >= (max or SET_BY_HAND) then
     local ttl = redis.call("PTTL", queue.limiter)
     if ttl > 0 then
@@ -23,7 +28,7 @@ end
 -- Counts jobs that were fetched. The first ones begin the window.
 local function count_under_limit(queue, count)
   if queue.rate_limit.duration and queue.rate_limit.max and count > 0
-    and attempt("INCRBY", queue.limiter, count) == count then
+    and redis.call("INCRBY", queue.limiter, count) == count then
     redis.call("PEXPIRE", queue.limiter, digits(math.max(math.floor(math.abs(queue.rate_limit.duration)), 1)))
   end
 end

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakSet
+
+from ..errors import QueueRefused
+
+#: What may be the name of a command in a script.  One that is only attempted may be refused.
+COMMAND = re.compile(r'(?<!attempt\()"([A-Z]{3,})"')
+
+
+class Rights:
+    """Sees to it that a script runs only if the user of its client may run
+    every command in it: Redis would stop it halfway, and take nothing back.
+
+    Parameters:
+      file_name(str): The script's.
+      code(str)
+    """
+
+    def __init__(self, file_name: str, code: str) -> None:
+        self.file_name = file_name
+        self.commands = sorted(set(COMMAND.findall(code)))
+        self._cleared: WeakSet[Any] = WeakSet()
+
+    def require(self, client: Any, check: Callable[[Sequence[str]], Sequence[bytes]]) -> None:
+        """Validate the rights of a client's user, until they suffice.
+
+        Parameters:
+          client(redis.Redis)
+          check(Callable): Returns the commands among some that are refused.
+
+        Raises:
+          QueueRefused: When one is missing.
+        """
+        if client in self._cleared:
+            return
+        missing = [command.decode().lower() for command in check(self.commands)]
+        if missing:
+            names, rights = ", ".join(missing).upper(), " ".join(f"+{name}" for name in missing)
+            raise QueueRefused(
+                f"needs rights: the Redis user of this client may not run {names}, which {self.file_name} does. "
+                f"Nothing was written. Allow it: ACL SETUSER {_user_of(client)} {rights}"
+            )
+        self._cleared.add(client)
+
+
+def _user_of(client: Any) -> str:
+    pool = getattr(client, "connection_pool", None)
+    return str(getattr(pool, "connection_kwargs", {}).get("username") or "default")
