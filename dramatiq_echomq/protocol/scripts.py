@@ -63,9 +63,9 @@ class Script:
         """
         if len(keys) != self.number_of_keys:
             raise TypeError(f"{self.file_name} takes {self.number_of_keys} keys, not {len(keys)}")
-        if not only_reads:
-            self._rights.require(client, lambda commands: self._refused(client, keys[0], commands))
         try:
+            if not only_reads:
+                self._rights.require(client, lambda commands: self._refused(client, keys[0], commands))
             try:
                 return self._execute(client, "EVALSHA", self.sha, keys, args)
             except redis.exceptions.NoScriptError:
