@@ -6,9 +6,13 @@ from typing import Any
 from weakref import WeakSet
 
 from ..errors import QueueRefused
+from .server_version import require_version
 
 #: What may be the name of a command in a script.  One that is only attempted may be refused.
 COMMAND = re.compile(r'(?<!attempt\()"([A-Z]{3,})"')
+
+#: The clients whose server is new enough for what looks at rights.
+_new_enough: WeakSet[Any] = WeakSet()
 
 
 class Rights:
@@ -34,9 +38,13 @@ class Rights:
 
         Raises:
           QueueRefused: When one is missing.
+          ServerTooOld: When Redis is older than 6.2.
         """
         if client in self._cleared:
             return
+        if client not in _new_enough:
+            require_version(client)
+            _new_enough.add(client)
         missing = [command.decode().lower() for command in check(self.commands)]
         if missing:
             names, rights = ", ".join(missing).upper(), " ".join(f"+{name}" for name in missing)
