@@ -30,7 +30,7 @@ class StalledReporter:
         self._would_be_marked[queue_name] = {job.job_id for job in jobs if job.verdict == "mark"}
 
         def ids_with(verdict: str) -> tuple[str, ...]:
-            return tuple(job.job_id for job in jobs if _verdict(job, marked) == verdict)
+            return tuple(dict.fromkeys(job.job_id for job in jobs if _verdict(job, marked) == verdict))
 
         return StalledCheck(
             queue_name,
@@ -39,7 +39,7 @@ class StalledReporter:
             recovered_ids=ids_with("requeue"),
             failed_ids=ids_with("fail"),
             marked=len(ids_with("mark")),
-            dropped=len(ids_with("drop")),
+            dropped=sum(_verdict(job, marked) == "drop" for job in jobs),
         )
 
 

@@ -37,10 +37,18 @@ def recovers(consumer, message):
     checker.check("q")
 
 
+def advances(consumer, message):
+    """As for a job of a job scheduler, whose next one it must add."""
+    put(consumer.desk.queue.client, repeat={"s": 1_000}, **{"repeat:s": {"name": "work", "every": "60000"}})
+    message.job.scheduler, message.job.job_id = b"s", b"repeat:s:1000"
+    consumer.desk.queue.advance_scheduler(message.job)
+    assert "repeat:s:1000" not in state(consumer.desk.queue.client)
+
+
 ENDS = [acks, nacks, requeues]
 
 
-@pytest.mark.parametrize("do", [*ENDS, recovers, renews])
+@pytest.mark.parametrize("do", [*ENDS, recovers, renews, advances])
 @pytest.mark.parametrize("has_lock", [True, False], ids=["locked", "lockless"])
 def test_nothing_writes_the_hash_of_a_job_that_is_gone(client, broker, do, has_lock):
     put(client, wait=["a"], jobs={"a": FOREIGN})

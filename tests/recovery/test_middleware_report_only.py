@@ -118,3 +118,13 @@ def test_a_refused_queue_is_refused_in_a_report_as_well(client, caplog):
     assert "should be a list" in line
     assert recorder.signals == []
     assert dump(client) == before
+
+
+def test_a_job_that_is_twice_in_active_is_reported_once(client):
+    put(client, active=["a", "b", "a"], jobs={"a": {}, "b": {}}, locks=["b"])
+    recoverer, recorder = recoverer_of(client, report_only=True, batch_size=2)
+
+    recoverer.check("q")
+    recoverer.check("q")
+
+    assert recorder.named("report")[-1] == ("q", (("a",), ()))
