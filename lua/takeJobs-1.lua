@@ -333,7 +333,7 @@ local NAMES = " wait paused active delayed prioritized pc completed failed stall
 -- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`. Other
 -- ids have no colon, or two: so says BullMQ.
 local FIRST_PARTS = " de dn echomq stalled-check "
-local LAST_PARTS = " lock logs dependencies processed failed unsuccessful "
+local LAST_PARTS = " lock released logs dependencies processed failed unsuccessful "
 
 local function is_one_of(names, name)
   return name:find("^[a-z-]+$") and names:find(" " .. name .. " ", 1, true) and true or false
