@@ -206,6 +206,50 @@ local function mark_next_due(queue)
   end
 end
 
+--- includes/queue/events.lua
+-- The stream of events, which is kept near its greatest length. A script that emits many
+-- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+
+local function trim_events(queue)
+  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+end
+
+local function emit(queue, event, id, ...)
+  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Emits the last event of a script that emits few, and trims the stream with it.
+local function emit_last(queue, event, id, ...)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
+end
+
+--- includes/finish/event.lua
+-- The events of a job's end. Each may carry a result or a reason, and the stream holds some
+-- 10,000 of them: one that is too large stays in the job's hash alone. Needs:
+
+-- The first bytes of a text, without a part of a character at the end.
+local function first_bytes(text, count)
+  if (text:byte(count + 1) or 0) < 128 or text:byte(count + 1) > 191 then
+    return text:sub(1, count)
+  end
+  return (text:sub(1, count):gsub("[\192-\255][\128-\191]*$", ""))
+end
+
+-- `returnvalue` must be JSON, or listeners of BullMQ break: in place of a result of more bytes
+-- than `most` they get null, and its length under another name.
+local function emit_completed(queue, id, value, most)
+  if #value <= most then
+    emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
+  else
+    emit_last(queue, "completed", id, "returnvalue", "null", "returnvalueBytes", #value, "prev", "active")
+  end
+end
+
+local function emit_failed(queue, id, reason, most, attempts_made)
+  emit_last(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
+  emit(queue, "retries-exhausted", id, "attemptsMade", digits(attempts_made))
+end
+
 --- includes/queue/reserved.lua
 -- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
 -- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
@@ -261,50 +305,6 @@ local function drop_from_active(queue, id)
   redis.call("DEL", queue.prefix .. id .. ":lock")
   redis.call("SREM", queue.stalled, id)
   return redis.call("LREM", queue.active, -1, id) > 0
-end
-
---- includes/queue/events.lua
--- The stream of events, which is kept near its greatest length. A script that emits many
--- events trims it once, before them. Needs no other include; the queue's meta must have been read.
-
-local function trim_events(queue)
-  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
-end
-
-local function emit(queue, event, id, ...)
-  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
-end
-
--- Emits the last event of a script that emits few, and trims the stream with it.
-local function emit_last(queue, event, id, ...)
-  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
-end
-
---- includes/finish/event.lua
--- The events of a job's end. Each may carry a result or a reason, and the stream holds some
--- 10,000 of them: one that is too large stays in the job's hash alone. Needs:
-
--- The first bytes of a text, without a part of a character at the end.
-local function first_bytes(text, count)
-  if (text:byte(count + 1) or 0) < 128 or text:byte(count + 1) > 191 then
-    return text:sub(1, count)
-  end
-  return (text:sub(1, count):gsub("[\192-\255][\128-\191]*$", ""))
-end
-
--- `returnvalue` must be JSON, or listeners of BullMQ break: in place of a result of more bytes
--- than `most` they get null, and its length under another name.
-local function emit_completed(queue, id, value, most)
-  if #value <= most then
-    emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
-  else
-    emit_last(queue, "completed", id, "returnvalue", "null", "returnvalueBytes", #value, "prev", "active")
-  end
-end
-
-local function emit_failed(queue, id, reason, most, attempts_made)
-  emit_last(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
-  emit(queue, "retries-exhausted", id, "attemptsMade", digits(attempts_made))
 end
 
 --- includes/finish/retention.lua
@@ -649,17 +649,28 @@ end
 -- What finishing a job comes to when its worker cannot finish it. Needs:
 
 local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
-local NEWEST_EVENTS = 1000 -- among which the end of a job is searched that has been removed since
+local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
 
--- Whether the newest events say that a job has ended so.
-local function has_ended(queue, id, target)
+-- The value that follows a name in the newest event of a kind of a job; nil without such an event.
+local function told_of(queue, id, event, name)
   for _, entry in ipairs(attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}) do
     local fields = entry[2]
-    if fields[2] == target and fields[4] == id then
-      return true
+    if fields[2] == event and fields[4] == id then
+      for at = 1, #fields, 2 do
+        if fields[at] == name then
+          return fields[at + 1]
+        end
+      end
     end
   end
-  return false
+  return nil
+end
+
+-- Takes a job out of `active` whose hash is gone, and adds the one that waits for its end: the
+-- event of its coming names the deduplication id. Returns what went wrong, if anything did.
+local function end_gone_job(queue, id, timestamp)
+  drop_from_active(queue, id)
+  return end_deduplication(queue, told_of(queue, id, "deduplicated", "deduplicationId"), id, timestamp)
 end
 
 -- Whether a job has ended as the call says that holds its `ats` and `stc`: nobody fetched it
@@ -687,10 +698,10 @@ local function outcome_without_lock(queue, id, held, how)
       return FAILED_INSTEAD, { forbidden }, false
     end
     return NOT_OWNED, {}, false
-  elseif drop_from_active(queue, id) then
-    return GONE, {}, true
+  elseif redis.call("LPOS", queue.active, id) then
+    return GONE, { end_gone_job(queue, id, how.timestamp) }, true
   end
-  return has_ended(queue, id, target) and FINISHED or GONE, {}, false
+  return told_of(queue, id, target, "jobId") and FINISHED or GONE, {}, false
 end
 
 --- includes/parents/parent.lua
@@ -882,8 +893,7 @@ local function finish_job(queue, id, how)
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",
     "defa", "failedReason")
   if not fields[6] and redis.call("EXISTS", key) == 0 then
-    drop_from_active(queue, id)
-    return GONE, {}, true
+    return GONE, { end_gone_job(queue, id, timestamp) }, true
   end
   local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
     attempts = counter(fields[5]) + 1, stacktrace = fields[7], unbegun = fields[8], deferred_failure = fields[9],

@@ -177,6 +177,23 @@ def test_is_added_when_the_other_is_removed(client, broker, holder):
     assert (found.get("wait"), "dn:x" in found) == ((["b"], False) if holder == "a" else (None, True))
 
 
+@pytest.mark.parametrize("end", ["ack", "nack"])
+@pytest.mark.parametrize("has_lock", [True, False], ids=["locked", "lockless"])
+def test_is_added_when_the_hash_of_the_other_is_gone(client, broker, end, has_lock):
+    put_pair(client)
+    consumer, [message] = take(broker)
+    client.xadd(
+        "emq:q:events", {"event": "deduplicated", "jobId": "a", "deduplicationId": "x", "deduplicatedJobId": "b"}
+    )
+    client.delete("emq:q:a", *([] if has_lock else ["emq:q:a:lock"]))
+
+    getattr(consumer, end)(message)
+
+    found = state(client)
+    assert (found["wait"], found["de:x"]) == (["b"], "b")
+    assert not {"a", "active", "dn:x"} & found.keys()
+
+
 def test_goes_with_a_queue_that_is_flushed(client, broker):
     put_pair(client)
 

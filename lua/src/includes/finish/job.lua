@@ -2,7 +2,6 @@
 -- meta must have been read. Needs:
 --- include values
 --- include queue/wake
---- include queue/remove
 --- include finish/event
 --- include finish/retention
 --- include finish/next_job
@@ -70,8 +69,7 @@ local function finish_job(queue, id, how)
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",
     "defa", "failedReason")
   if not fields[6] and redis.call("EXISTS", key) == 0 then
-    drop_from_active(queue, id)
-    return GONE, {}, true
+    return GONE, { end_gone_job(queue, id, timestamp) }, true
   end
   local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
     attempts = counter(fields[5]) + 1, stacktrace = fields[7], unbegun = fields[8], deferred_failure = fields[9],

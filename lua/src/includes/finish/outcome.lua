@@ -1,20 +1,32 @@
 -- What finishing a job comes to when its worker cannot finish it. Needs:
 --- include values
 --- include queue/remove
+--- include finish/next_job
 --- include parents/children
 
 local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
-local NEWEST_EVENTS = 1000 -- among which the end of a job is searched that has been removed since
+local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
 
--- Whether the newest events say that a job has ended so.
-local function has_ended(queue, id, target)
+-- The value that follows a name in the newest event of a kind of a job; nil without such an event.
+local function told_of(queue, id, event, name)
   for _, entry in ipairs(attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}) do
     local fields = entry[2]
-    if fields[2] == target and fields[4] == id then
-      return true
+    if fields[2] == event and fields[4] == id then
+      for at = 1, #fields, 2 do
+        if fields[at] == name then
+          return fields[at + 1]
+        end
+      end
     end
   end
-  return false
+  return nil
+end
+
+-- Takes a job out of `active` whose hash is gone, and adds the one that waits for its end: the
+-- event of its coming names the deduplication id. Returns what went wrong, if anything did.
+local function end_gone_job(queue, id, timestamp)
+  drop_from_active(queue, id)
+  return end_deduplication(queue, told_of(queue, id, "deduplicated", "deduplicationId"), id, timestamp)
 end
 
 -- Whether a job has ended as the call says that holds its `ats` and `stc`: nobody fetched it
@@ -42,8 +54,8 @@ local function outcome_without_lock(queue, id, held, how)
       return FAILED_INSTEAD, { forbidden }, false
     end
     return NOT_OWNED, {}, false
-  elseif drop_from_active(queue, id) then
-    return GONE, {}, true
+  elseif redis.call("LPOS", queue.active, id) then
+    return GONE, { end_gone_job(queue, id, how.timestamp) }, true
   end
-  return has_ended(queue, id, target) and FINISHED or GONE, {}, false
+  return told_of(queue, id, target, "jobId") and FINISHED or GONE, {}, false
 end
