@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from .. import __version__
-from .exits import OK, explained
+from .exits import FOUND, OK, explained
 
 #: The verbs, and the module of this package in which each is a command named like it.
 VERBS = {
@@ -24,6 +24,7 @@ VERBS = {
     "promote": "actions",
     "pause": "actions",
     "resume": "actions",
+    "doctor": "doctor",
     "migrate": "migrate",
     "demo": "demo",
     "completion": "completion",
@@ -72,7 +73,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             )
         return outcome if isinstance(outcome, int) else OK
     except click.exceptions.Abort:
-        return 130
+        return FOUND
     except click.ClickException as error:
         error.show()
         return error.exit_code

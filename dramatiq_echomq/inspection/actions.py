@@ -21,6 +21,7 @@ WHY_NOT = {
     "odd": "its id is not the id of a job",
     "not-delayed": "it is not delayed",
     "not-failed": "it is not failed",
+    "changed": "it has changed meanwhile",
 }
 
 #: Gives the outcome for each id, in their order.

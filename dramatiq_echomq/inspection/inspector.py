@@ -4,19 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..errors import JobNotFound, QueueNotFound, SettingError
-from ..protocol.job_info import STATES, JobInfo, job_info
+from ..protocol.job_info import STATES, JobInfo
 from ..protocol.job_pages import STEP, jobs_of_message, read_page, search_jobs
-from ..protocol.keys import QueueKeys, id_to_bytes
-from ..protocol.scripts import load
+from ..protocol.keys import QueueKeys
 from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_prefix, require_whole_number
 from .actions import act, promoting, removing, retrying, set_paused
+from .details import read_details
 from .queues import describe_queue, find_queue_names
 from .records import ActionResult, JobDetails, JobPage, QueueInfo, WorkerInfo
 from .workers import connected_workers
-
-#: How many lines of a job's log are read.
-LOG_LINES = 1_000
 
 Progress = Callable[[int], None]
 
@@ -182,14 +179,8 @@ class QueueInspector:
         return info
 
     def _details(self, keys: QueueKeys, job_id: str) -> JobDetails | None:
-        args = [keys.base, id_to_bytes(job_id), LOG_LINES]
-        states, row, marked, log, children = load("describeJob-1.lua")(self.client, [keys.meta], args, only_reads=True)
-        names = tuple(state.decode() for state in states)
-        if not names and row[1] != 1:
-            return None
-        job = job_info(keys.queue_name, names[0] if names else "nowhere", row)
-        lines = tuple(line.decode("utf-8", "backslashreplace") for line in log)
-        return JobDetails(job, names, bool(marked), lines, children)
+        details = read_details(self.client, keys, job_id)
+        return None if details.job.state == "missing" and not details.states else details
 
     def _existing(self, queue_name: str) -> QueueKeys:
         self._queue(queue_name, None)

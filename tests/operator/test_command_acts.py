@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 from dramatiq import Message
 from dramatiq.brokers.redis import RedisBroker
@@ -106,3 +107,33 @@ def test_messages_of_a_redis_broker_are_moved(client, command):
     assert client.llen("emq:mails:wait") == 3
     assert command("migrate").out == "There are no messages under the namespace 'dramatiq'.\n"
     assert command("migrate", "--app", "no_such_module").code == 2
+
+
+@pytest.mark.parametrize("answer", [(), ("--json",)], ids=["people", "programs"])
+def test_the_doctor_shows_what_it_repairs(client, command, answer):
+    put(client, jobs={"lost": {}}, active=["ghost"], meta={"version": "echomq:1"})
+
+    found = command("doctor", "q", *answer)
+    assert found.code == 1
+    assert "jobs that no list of the queue has" in found.out
+    done = command("doctor", "q", "--repair", "--yes", *answer)
+
+    assert done.code == 0
+    assert "ghost" in done.out
+    assert state(client)["wait"] == ["lost"]
+    assert command("doctor", "q", *answer).code == 0
+
+
+def test_the_doctor_asks_before_a_repair(client, command, monkeypatch):
+    put(client, active=["ghost"], meta={"version": "echomq:1"})
+    before = state(client)
+
+    monkeypatch.setattr("click.confirm", refuse)
+    assert command("doctor", "q", "--repair").code == 1
+    assert command("doctor", "q", "--repair", "--json").code == 2
+
+    assert state(client) == before
+
+
+def refuse(*_, **__):
+    raise click.exceptions.Abort

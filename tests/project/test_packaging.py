@@ -112,7 +112,7 @@ def test_it_needs_dramatiq_and_redis_alone(dist):
     needs = [need for need in headers.get_all("Requires-Dist", []) if "extra ==" not in need]
 
     assert sorted(re.match(r"[\w-]+", need).group() for need in needs) == ["dramatiq", "redis"]
-    assert {"demo", "test", "prometheus", "all"} <= set(headers.get_all("Provides-Extra"))
+    assert {"cli", "demo", "test", "prometheus", "all"} <= set(headers.get_all("Provides-Extra"))
 
 
 def test_the_core_imports_nothing_else(python, tmp_path):
@@ -123,7 +123,7 @@ def test_the_checker_works_without_dramatiq(python, tmp_path):
     run(
         python,
         "-c",
-        "import sys; sys.modules['dramatiq'] = None; from dramatiq_echomq import StalledChecker",
+        "import sys; sys.modules['dramatiq'] = None; from dramatiq_echomq import QueueInspector, StalledChecker",
         cwd=tmp_path,
     )
 
@@ -137,3 +137,12 @@ def test_the_installed_scripts_load(python, tmp_path):
 def test_the_command_is_there(python, tmp_path):
     assert run(python.parent / "dramatiq-echomq", "--version", cwd=tmp_path).startswith("dramatiq-echomq 0")
     assert "demo" in run(python, "-m", "dramatiq_echomq", "--help", cwd=tmp_path)
+
+
+def test_the_command_says_what_it_needs(python, tmp_path):
+    code = "import sys; sys.modules['click'] = None; from dramatiq_echomq.cli import main; sys.exit(main(['status']))"
+    done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "click is not installed here" in done.stderr
+    assert 'pip install "dramatiq-echomq[cli]"' in done.stderr

@@ -1,0 +1,54 @@
+"""What is wrong with the jobs of a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...protocol.keys import QueueKeys, id_to_text
+from ..details import read_details
+from ..records import JobDetails
+from .census import Census, Progress
+from .findings import Finding
+
+
+def examine_jobs(client: Any, keys: QueueKeys, progress: Progress) -> Iterator[Finding]:
+    """Find what is wrong with the jobs of a queue, in bounded steps.  Whatever
+    looks wrong is looked at once more, since jobs move on meanwhile.
+    """
+    census = Census(client, keys, progress)
+    census.take()
+    there = set(census.jobs)
+    suspects = {
+        "no-job": [job_id for job_id in census.places if job_id not in there],
+        "nowhere": [job_id for job_id in census.jobs if job_id not in census.places],
+        "twice": [job_id for job_id, places in census.places.items() if len(places) > 1],
+        "lock": [job_id for job_id in census.locks if "active" not in census.places.get(job_id, ())],
+        "mark": [job_id for job_id in census.marks if "active" not in census.places.get(job_id, ())],
+    }
+    for kind, job_ids in suspects.items():
+        confirmed: dict[str, list[str]] = {}
+        for number, raw_id in enumerate(job_ids, 1):
+            job_id = id_to_text(raw_id)
+            found = _fault(kind, read_details(client, keys, job_id))
+            if found:
+                confirmed.setdefault(found, []).append(job_id)
+            progress(f"suspects of {kind!r}", number)
+        yield from (Finding(found, job_ids=tuple(ids)) for found, ids in confirmed.items())
+
+
+def _fault(suspicion: str, details: JobDetails) -> str | None:
+    """Return what is wrong with a job of which something is suspected, or None."""
+    job, states, is_active = details.job, details.states, "active" in details.states
+    if suspicion == "no-job":
+        holds = bool(states) and job.state == "missing" and job.lock_ttl is None
+    elif suspicion == "nowhere":
+        holds = job.state == "nowhere" and job.lock_ttl is None
+    elif suspicion == "twice":
+        holds = len(states) > 1 and job.state != "missing"
+    elif suspicion == "mark":
+        holds = details.marked and not is_active
+    else:
+        holds = job.lock_ttl is not None and not is_active
+        suspicion = "lock" if job.lock_ttl == -1 else "idle-lock"
+    return suspicion if holds else None
