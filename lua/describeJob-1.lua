@@ -5,8 +5,9 @@ Says all there is to say about one job of a queue. Writes nothing.
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id  3 how many of the last lines of its log to return
 
-Returns a list: 1 the names of the states it is in, which should be one  2 the job, as listJobs describes it
-3 whether a check has marked it  4 the last lines of its log  5 how many children it still waits for.
+Returns a list: 1 the states it is in, which should be one; a list that has it twice is named twice
+2 the job, as listJobs describes it  3 whether a check has marked it  4 the last lines of its log
+5 how many children it still waits for.
 
 Cost: O(N) in the ids of `wait`, `paused` and `active`.
 --]]
@@ -181,6 +182,21 @@ local function ids_of(queue, state, offset, count, newest)
   return ids, scores
 end
 
+-- The names of the states that an id is in, in alphabetical order. There should be one; a list that
+-- has the id twice is named twice.
+local function places_of(queue, id)
+  local places = {}
+  for state, from in pairs(READ_FROM) do
+    local times = from == "list" and #redis.call("LPOS", queue[state], id, "COUNT", 0)
+      or from ~= "list" and redis.call("ZSCORE", queue[state], id) and 1 or 0
+    for _ = 1, times do
+      places[#places + 1] = state
+    end
+  end
+  table.sort(places)
+  return places
+end
+
 --- includes/queue/reserved.lua
 -- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
 -- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
@@ -255,24 +271,9 @@ local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-local states, score = {}, nil
-for state, from in pairs(READ_FROM) do
-  if from == "list" then
-    if redis.call("LPOS", queue[state], id) then
-      states[#states + 1] = state
-    end
-  else
-    local found = redis.call("ZSCORE", queue[state], id)
-    if found then
-      states[#states + 1] = state
-      score = state == "delayed" and found or score
-    end
-  end
-end
-table.sort(states)
 local fields, there = read_row_fields(queue, id)
 local key = prefix .. id
 return {
-  states, describe_row(queue, id, score, math.huge, fields, there), redis.call("SISMEMBER", queue.stalled, id),
+  places_of(queue, id), describe_row(queue, id, redis.call("ZSCORE", queue.delayed, id), math.huge, fields, there), redis.call("SISMEMBER", queue.stalled, id),
   attempt("LRANGE", key .. ":logs", -lines, -1) or {}, attempt("SCARD", key .. ":dependencies") or 0,
 }

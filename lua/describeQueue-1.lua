@@ -235,6 +235,21 @@ local function ids_of(queue, state, offset, count, newest)
   return ids, scores
 end
 
+-- The names of the states that an id is in, in alphabetical order. There should be one; a list that
+-- has the id twice is named twice.
+local function places_of(queue, id)
+  local places = {}
+  for state, from in pairs(READ_FROM) do
+    local times = from == "list" and #redis.call("LPOS", queue[state], id, "COUNT", 0)
+      or from ~= "list" and redis.call("ZSCORE", queue[state], id) and 1 or 0
+    for _ = 1, times do
+      places[#places + 1] = state
+    end
+  end
+  table.sort(places)
+  return places
+end
+
 --- includes/queue/reserved.lua
 -- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
 -- anything into `completed` or `wait`; what is done to a job by its id must not be done to the

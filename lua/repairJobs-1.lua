@@ -154,30 +154,33 @@ end
 -- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
 -- key of a queue. Needs no other include.
 
-local RESERVED = { [""] = true }
-for name in ([[wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events
-    id limiter priority repeat waiting-children metrics:completed metrics:completed:data metrics:failed
-    metrics:failed:data]]):gmatch("%S+") do
-  RESERVED[name] = true
-end
+-- Texts and not tables: a script makes those anew in each call, for a check that most ids pass
+-- at once.
+local NAMES = " wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events "
+  .. "id limiter priority repeat waiting-children "
 
 -- The parts before the first colon and after the last one that only keys of a queue have. A
 -- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`. Other
 -- ids have no colon, or two: so says BullMQ.
-local RESERVED_FIRST = { de = true, dn = true, echomq = true, ["stalled-check"] = true }
-local RESERVED_LAST = { lock = true, logs = true, dependencies = true, processed = true, failed = true,
-  unsuccessful = true }
+local FIRST_PARTS = " de dn echomq stalled-check "
+local LAST_PARTS = " lock released logs dependencies processed failed unsuccessful "
+
+local function is_one_of(names, name)
+  return name:find("^[a-z-]+$") and names:find(" " .. name .. " ", 1, true) and true or false
+end
 
 -- Whether an id is the name of a key that is not a job's hash.
 local function is_reserved(id)
   local first = id:match("^([^:]*):")
-  if RESERVED[id] or not first then
-    return RESERVED[id] or false
+  if not first then
+    return id == "" or is_one_of(NAMES, id)
   elseif first == "repeat" then
     return not id:find(":%d+$")
+  elseif first == "metrics" then
+    return id:find("^metrics:%l+$") ~= nil or id:find("^metrics:%l+:data$") ~= nil
   end
   local _, colons = id:gsub(":", "")
-  return RESERVED_FIRST[first] or colons ~= 2 and RESERVED_LAST[id:match("([^:]*)$")] or false
+  return is_one_of(FIRST_PARTS, first) or colons ~= 2 and is_one_of(LAST_PARTS, id:match("([^:]*)$"))
 end
 
 --- includes/queue/time.lua
