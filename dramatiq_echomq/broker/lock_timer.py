@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ class LockTimer:
         self.hurry = hurry
         self._stopping = threading.Event()
         self._round = threading.Event()
+        self._started = -math.inf
         self._round_since: float | None = None
         self._threads = [
             threading.Thread(target=self._keep_time, name="dramatiq-echomq-locks", daemon=True),
@@ -70,25 +72,31 @@ class LockTimer:
             self.hurry.set()
 
     def _keep_time(self) -> None:
-        started = -float("inf")
         while not self._stopping.is_set():
-            now = time.monotonic()
-            since = self._round_since
-            if since is None and now >= started + self._seconds_per_round():
-                started = self._round_since = now
-                self._round.set()
-            if since is not None and now - since > self.locks.timeout:
-                self.locks.note_silence(since)
-            elif self.locks.is_failing:
-                self.locks.give_up_overdue()
-            self._wait(started)
+            try:
+                self._look()
+                self._wait()
+            except Exception:
+                self.logger.exception("The locks were not looked after for a moment.")
+                self._stopping.wait(LONGEST_RETRY)
 
-    def _wait(self, started: float) -> None:
+    def _look(self) -> None:
+        """Start a round when it is due, and give up what must have ended."""
+        now, since = time.monotonic(), self._round_since
+        if since is None and now >= self._started + self._seconds_per_round():
+            self._started = self._round_since = now
+            self._round.set()
+        if since is not None and now - since > self.locks.timeout:
+            self.locks.note_silence(since)
+        elif self.locks.is_failing:
+            self.locks.give_up_overdue()
+
+    def _wait(self) -> None:
         """Wait until something is to be done, or for as long as a round may take."""
         now = time.monotonic()
         seconds = min(self.locks.timeout, max(self.locks.next_expiry() - now, 0) or self.locks.timeout)
         if self._round_since is None:
-            seconds = min(seconds, started + self._seconds_per_round() - now)
+            seconds = min(seconds, self._started + self._seconds_per_round() - now)
         seconds = max(seconds, SHORTEST_ROUND)
         self.hurry.wait(seconds)
         self.hurry.clear()

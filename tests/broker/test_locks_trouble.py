@@ -259,3 +259,29 @@ def test_a_job_whose_lock_came_back_while_its_end_was_on_its_way_ends_well(clien
 
     assert client.zcard("emq:good:completed") == 1
     assert not [line for line in lines(caplog, "WARNING") if "did not become" in line]
+
+
+@pytest.mark.parametrize("where", ["renew", "seconds_per_round", "next_expiry", "_groups"])
+def test_no_unexpected_error_ends_the_renewals(client, monkeypatch, caplog, where):
+    monkeypatch.setattr("dramatiq_echomq.broker.lock_timer.LONGEST_RETRY", 0.01)
+    broker = EchoMQBroker(client=client, middleware=[], lock_duration=400)
+    faulty = getattr(broker.locks, where)
+    errors = iter([KeyError("odd")] * 2)
+
+    def raises_at_first(*args):
+        for error in errors:
+            raise error
+        return faulty(*args)
+
+    monkeypatch.setattr(broker.locks, where, raises_at_first)
+    put(client, wait=["a"], jobs={"a": JOB})
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
+    try:
+        take(broker)
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            assert state(client)["locks"] == {"a"}
+    finally:
+        broker.emit_after("worker_shutdown", None)
+        broker.close()
+    assert next(errors, None) is None
