@@ -36,6 +36,8 @@ def warning_of_unknown_queues(client: Any, prefix: str, queue_names: Iterable[st
     Raises:
       redis.RedisError: When Redis cannot be used.
     """
+    if isinstance(client, redis.RedisCluster):  # each node would have to be asked
+        return None
     unknown = [name for name in queue_names if not _exists(client, name, prefix)]
     if not unknown:
         return None
@@ -59,15 +61,12 @@ def warning_of_unknown_queues(client: Any, prefix: str, queue_names: Iterable[st
 def _exists(client: Any, queue_name: str, prefix: str) -> bool:
     """Whether anything was ever added to a queue, or opened it as BullMQ does."""
     keys = QueueKeys(queue_name, prefix)
-    return any(client.exists(key) for key in (keys.meta, keys.id, keys.wait, keys.active))
+    waiting = keys.wait, keys.paused, keys.delayed, keys.prioritized
+    return bool(client.exists(keys.meta, keys.id, *waiting, keys.active, keys.completed, keys.failed))
 
 
 def _other_queues(client: Any, prefixes: list[str]) -> list[tuple[str, str]]:
-    """Queues under some prefixes, as far as a few scans find any.  In a
-    cluster, where each node would have to be scanned, none.
-    """
-    if isinstance(client, redis.RedisCluster):
-        return []
+    """Queues under some prefixes, as far as a few scans find any."""
     found, cursor = set(), 0
     for _ in range(SCANS):
         cursor, keys = client.scan(cursor, match="*:meta", count=KEYS_PER_SCAN)
