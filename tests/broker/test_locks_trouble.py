@@ -13,6 +13,7 @@ from dramatiq_echomq import EchoMQBroker
 
 from ..support.brokers import lines
 from ..support.job_data import take
+from ..support.proxy import Switch
 from ..support.queue_data import put, state
 from ..support.servers import Server, wait_until
 
@@ -272,3 +273,23 @@ def test_no_unexpected_error_ends_the_renewals(client, monkeypatch, caplog, wher
         broker.emit_after("worker_shutdown", None)
         broker.close()
     assert next(errors, None) is None
+
+
+def test_a_master_that_became_a_replica_is_left_for_whatever_its_address_leads_to_now(caplog):
+    with Server() as old, Server() as new, Switch(old.port) as switch, old.client() as direct, new.client() as target:
+        broker = EchoMQBroker(port=switch.port, middleware=[])
+        put(direct, wait=["a"], jobs={"a": JOB})
+        take(broker)
+        broker.locks.renew()
+        token = direct.get("emq:q:a:lock")
+        direct.replicaof("127.0.0.1", new.port)
+        switch.to(new.port, drop=False)
+        put(target, active=["a"], jobs={"a": JOB})
+        target.set("emq:q:a:lock", token, px=20_000)
+
+        broker.locks.renew()
+        broker.locks.renew()
+
+        assert "read only replica" in lines(caplog, "WARNING")[0]
+        assert target.pttl("emq:q:a:lock") > 29_000
+        broker.close()
