@@ -31,11 +31,24 @@ const events = (name) =>
 // What Job.waitUntilFinished listens to.
 const listener = (name) => open(`listener ${name}`, () => new QueueEvents(name, options));
 
+// What bull-board answers to a GET of its API, say of "/api/queues/:queueName/:jobId/logs".
+const board = async (route, params) => {
+  const { createBullBoard } = await import("@bull-board/api");
+  const { BullMQAdapter } = await import("@bull-board/api/bullMQAdapter");
+  const heard = {};
+  const serverAdapter = new Proxy({}, { get: (_, setter) => (value) => ((heard[setter] = value), serverAdapter) });
+  const adapter = new BullMQAdapter(queue(params.queueName));
+  createBullBoard({ queues: [adapter], serverAdapter, options: { uiBasePath: ".", uiConfig: {} } });
+  const { handler } = heard.setApiRoutes.find((each) => each.method === "get" && each.route === route);
+  const request = { queues: heard.setQueues, params, query: {}, body: {}, headers: {}, method: "get" };
+  return (await handler(request)).body;
+};
+
 for await (const line of readline.createInterface({ input: process.stdin })) {
   let answer;
   try {
-    const body = new AsyncFunction("queue", "flow", "events", "listener", JSON.parse(line));
-    answer = [(await body(queue, flow, events, listener)) ?? null, null];
+    const body = new AsyncFunction("queue", "flow", "events", "listener", "board", JSON.parse(line));
+    answer = [(await body(queue, flow, events, listener, board)) ?? null, null];
   } catch (error) {
     answer = [null, String(error?.stack ?? error)];
   }
