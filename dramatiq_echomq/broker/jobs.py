@@ -98,6 +98,7 @@ class JobMessage(MessageProxy):
         self.was_announced = False
         self.lock_lost = False
         self.interrupted = False
+        self.was_renewed_late = False
         self.failed_enqueue: BaseException | None = None
         self.on_exception: Callable[[JobMessage, BaseException], None] | None = None
 

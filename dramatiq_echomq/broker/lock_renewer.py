@@ -197,7 +197,9 @@ class LockManager:
                 self._lose(holding)
             elif holding.message.job.token not in refused_tokens:
                 holding.renewed_at, holding.is_doubtful = max(holding.renewed_at, now), False
-        if 0 <= smallest_ttl < lock_duration / 2:
+        if 0 <= smallest_ttl < lock_duration / 2 and not all(holding.message.was_renewed_late for holding in group):
+            for holding in group:
+                holding.message.was_renewed_late = True
             self.logger.warning(
                 "A lock of queue %r had %d of its %d ms left when it was renewed: this process or Redis was blocked.",
                 queue_name,

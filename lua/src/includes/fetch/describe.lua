@@ -1,6 +1,8 @@
 -- What a worker is told of a job that it gets. Takes the `fetch` of fetch/jobs. Needs:
 --- include values
 
+local SHORTEST_LOCK = 250 -- ms; less would keep its worker busy with renewing it
+
 -- The fields of a job, in the order in which the others count on them, or nil for no hash.
 local function read_fields(queue, id)
   return attempt("HMGET", queue.prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp",
@@ -21,5 +23,5 @@ end
 local function lock_duration_of(fetch, fields)
   local opts, policy = object(fields[6]), fetch.policies[fields[1] or ""] or {}
   local own = number(opts.lockDuration)
-  return own and own >= 1 and math.floor(own) or number(policy.lockDuration) or fetch.lock_duration, policy
+  return own and own >= 1 and math.max(math.floor(own), SHORTEST_LOCK) or number(policy.lockDuration) or fetch.lock_duration, policy
 end
