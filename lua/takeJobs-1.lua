@@ -420,6 +420,8 @@ end
 --- includes/fetch/describe.lua
 -- What a worker is told of a job that it gets. Takes the `fetch` of fetch/jobs. Needs:
 
+local SHORTEST_LOCK = 250 -- ms; less would keep its worker busy with renewing it
+
 -- The fields of a job, in the order in which the others count on them, or nil for no hash.
 local function read_fields(queue, id)
   return attempt("HMGET", queue.prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp",
@@ -440,7 +442,7 @@ end
 local function lock_duration_of(fetch, fields)
   local opts, policy = object(fields[6]), fetch.policies[fields[1] or ""] or {}
   local own = number(opts.lockDuration)
-  return own and own >= 1 and math.floor(own) or number(policy.lockDuration) or fetch.lock_duration, policy
+  return own and own >= 1 and math.max(math.floor(own), SHORTEST_LOCK) or number(policy.lockDuration) or fetch.lock_duration, policy
 end
 
 --- includes/fetch/jobs.lua
