@@ -19,7 +19,6 @@ from ..signals import send_signal
 from ..validation import LARGEST_NUMBER, require_client, require_hash_tag
 from .begin import BeginRecorder
 from .consumer import Desk, JobConsumer
-from .failure_hooks import tell_failure
 from .finish_rules import finish_rules
 from .in_flight import Holdings
 from .jobs import JOB_ID_OPTION, JobMessage, due_of, message_id_of, without_eta
@@ -29,7 +28,7 @@ from .message_options import require_options
 from .options import POLICY_OPTIONS, opts_of, policies_of, priority_of
 from .presence import PRESENCE_TIMEOUT, Presence
 from .queue import JobQueue
-from .stalled_failures import StalledFailures, stalled_error_of
+from .stalled_failures import StalledFailures, fail_deferred
 from .worker_id import WorkerId
 
 #: The socket timeout of the connections that take jobs, in seconds.
@@ -299,7 +298,7 @@ class EchoMQBroker(LockingBroker):
         return self._desks[name]
 
     def _fail_deferred(self, message: JobMessage, consumer: Consumer) -> None:
-        tell_failure(self, message, stalled_error_of(message.job), consumer.nack)
+        fail_deferred(self, message, consumer.nack)
 
     def _make_presence(self) -> Presence:
         client = client_with(self.client, socket_timeout=PRESENCE_TIMEOUT, resending=0)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dramatiq import Broker, MessageProxy
@@ -10,13 +10,13 @@ from dramatiq.middleware import Interrupt
 from ..errors import EchoMQError, JobStalled
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_bytes
-from ..protocol.logtext import ids_shown
+from ..protocol.logtext import ids_shown, on_one_line
 from ..protocol.records import FailedJob
 from ..protocol.replies import failed_job_from
 from ..protocol.scripts import load
 from ..signals import RecoverySignals
 from .failure_hooks import OUTAGES, tell_failure
-from .jobs import TakenJob, dramatiq_message_from
+from .jobs import JobMessage, TakenJob, dramatiq_message_from
 
 #: How many failures are taken at once.
 TAKEN_AT_ONCE = 100
@@ -51,7 +51,8 @@ class StalledFailures(RecoverySignals):
         except (EchoMQError, *REDIS_ERRORS) as error:
             if queue_name not in self._troubled:
                 self._troubled.add(queue_name)
-                self.logger.warning("Failures of stalled jobs of queue %r are told later: %s", queue_name, error)
+                reason = on_one_line(str(error))
+                self.logger.warning("Failures of stalled jobs of queue %r are told later: %s", queue_name, reason)
         else:
             self._troubled.discard(queue_name)
 
@@ -99,9 +100,18 @@ def message_of(queue_name: str, failed: FailedJob) -> MessageProxy | None:
     return None if message is None else MessageProxy(message)
 
 
-def stalled_error_of(job: TakenJob) -> JobStalled:
-    """Return the error of a job that an earlier stall has failed, and that a
-    worker was to fail when it fetched it.
+def fail_deferred(broker: Broker, message: JobMessage, nack: Callable[[Any], Any]) -> None:
+    """Fail a job that was fetched although an earlier step has decided that it
+    fails, such as a check of another runtime.
+
+    Parameters:
+      broker(Broker)
+      message(JobMessage)
+      nack(Callable): What nacks the message.
+
+    Raises:
+      ConnectionClosed: When Redis cannot be used.
     """
+    job = message.job
     reason, worker = (text.decode("utf-8", "replace") for text in (job.deferred_failure, job.previous_worker))
-    return JobStalled(reason, job.stalls, worker)
+    tell_failure(broker, message, JobStalled(reason, job.stalls, worker), nack)
