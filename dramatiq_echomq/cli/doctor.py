@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
@@ -38,7 +39,8 @@ def doctor(session: Session, queue_name: str, repair: bool, yes: bool) -> int:
             click.confirm("Repair what can be repaired?", abort=True, err=True)
         for number, finding in enumerate(findings):
             if finding.is_repairable:
-                repaired[number] = examiner.repair(queue_name, finding)
+                with _shown(session) as progress:
+                    repaired[number] = examiner.repair(queue_name, finding, partial(progress, finding.kind))
                 if not session.as_json:
                     session.answer(None, _repair_told(finding, repaired[number]))
     if session.as_json:
@@ -78,10 +80,10 @@ def _as_data(finding: Finding, result: ActionResult | None) -> dict[str, Any]:
 
 
 @contextmanager
-def _shown(session: Session) -> Iterator[Callable[[str, int], None] | None]:
+def _shown(session: Session) -> Iterator[Callable[[str, int], None]]:
     """Show how far the doctor is, where somebody looks."""
     if session.as_json or not session.console.is_terminal:
-        yield None
+        yield lambda _, __: None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed:,.0f}"))
     with Progress(*columns, console=session.console, transient=True) as progress:

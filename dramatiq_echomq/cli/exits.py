@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import click
 import redis
 
-from ..errors import EchoMQError, JobNotFound, QueueNotFound, QueueRefused, SettingError
+from ..errors import EchoMQError, JobNotFound, QueueNotFound, QueueRefused, ServerTooOld, SettingError
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.logtext import on_one_line
 
@@ -38,6 +38,8 @@ def explained() -> Iterator[None]:
         raise Failure(str(error), MISUNDERSTOOD) from None
     except QueueRefused as error:
         raise Failure(f"the script {error}", UNUSABLE) from None
+    except ServerTooOld as error:
+        raise Failure(str(error), UNUSABLE) from None
     except EchoMQError as error:
         raise Failure(str(error), FOUND) from None
     except redis.exceptions.NoPermissionError as error:

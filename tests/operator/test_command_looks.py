@@ -278,3 +278,33 @@ def test_names_of_queues_are_completed(client, redis_url, capsys, monkeypatch):
         main([])
 
     assert "plain,images" in capsys.readouterr().out
+
+
+#: What a user needs who only looks; with +client|list as well workers are seen, with +info the server is looked at.
+READING_RIGHTS = "~emq:* +@read +eval +evalsha +time"
+
+
+@pytest.mark.parametrize("look", [*LOOKS, ("jobs", "q", "--grep", "x")], ids=" ".join)
+def test_a_user_who_may_only_read_can_look(client, capsys, redis_url, look):
+    put_busy_queue(client)
+    client.script_flush()
+    client.execute_command("ACL", "SETUSER", "reader", "reset", "on", ">pass", *READING_RIGHTS.split())
+    try:
+        code = main([*look, "--url", redis_url.replace("://", "://reader:pass@")])
+        said = capsys.readouterr()
+        assert (code, said.err) == (0, "")
+    finally:
+        client.acl_deluser("reader")
+
+
+@pytest.mark.parametrize("act", [("pause", "q"), ("retry", "q", "--all"), ("remove", "q", "waits"), ("check", "q")])
+def test_a_user_who_may_only_read_is_told_what_is_missing(client, capsys, redis_url, act):
+    put_busy_queue(client)
+    before = dump(client)
+    client.execute_command("ACL", "SETUSER", "reader", "reset", "on", ">pass", *READING_RIGHTS.split())
+    try:
+        assert main([*act, "--url", redis_url.replace("://", "://reader:pass@")]) == 4
+        assert "ACL SETUSER reader +" in capsys.readouterr().err
+        assert dump(client) == before
+    finally:
+        client.acl_deluser("reader")

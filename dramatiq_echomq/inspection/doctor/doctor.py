@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...errors import QueueRefused
+from ...errors import QueueRefused, ServerTooOld
 from ...protocol import scripts
 from ...protocol.keys import QueueKeys
 from ...settings import Settings
@@ -73,6 +73,8 @@ class QueueDoctor:
             yield from examine_jobs(self.client, keys, progress)
         except QueueRefused as error:
             yield Finding("refused", str(error))
+            return
+        except ServerTooOld:  # which was found already
             return
         if self.client.pttl(keys.stalled_check) == -1:
             yield Finding("throttle")
