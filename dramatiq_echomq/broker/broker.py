@@ -215,7 +215,7 @@ class EchoMQBroker(LockingBroker):
         """Close the connections that the broker opened besides its client's."""
         self.begins.close()
         seen_by = [self.presence.client] if self.presence is not None else []
-        for client in (self._commands_client, self._taking_client, *self.locks.clients(), *seen_by):
+        for client in (self._commands_client, self._taking_client, *self.locks.clients.all(), *seen_by):
             if hasattr(client, "connection_pool"):  # that of a cluster has no connections of its own
                 client.connection_pool.disconnect()
 

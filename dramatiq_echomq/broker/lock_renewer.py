@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import struct
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,16 +11,12 @@ from ..errors import EchoMQError, QueueRefused
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_text
 from ..protocol.logtext import on_one_line
+from ..protocol.msgpack import msgpack_list
 from ..protocol.scripts import load
 from .in_flight import Holding, Holdings
 from .jobs import JobMessage
 from .lock_timer import LockTimer
-
-#: How many rounds of renewals a lock lasts.
-ROUNDS_PER_LOCK = 4
-
-#: The longest and the shortest socket timeout of a renewal, in seconds.
-LONGEST_RENEWAL, SHORTEST_RENEWAL = 5.0, 0.02
+from .renewal_clients import ROUNDS_PER_LOCK, RenewalClients, renewal_timeout
 
 
 class LockManager:
@@ -46,13 +41,11 @@ class LockManager:
         report: Callable[[int], None],
     ) -> None:
         self.logger = get_logger(__name__, type(self))
-        self.make_client = make_client
+        self.clients = RenewalClients(make_client, lock_duration)
         self.holdings = holdings
         self.keys_of = keys_of
         self.lock_duration = lock_duration
         self.report = report
-        self.client = make_client(renewal_timeout(lock_duration))
-        self._clients = {renewal_timeout(lock_duration): self.client}
         self._failing_since: float | None = None
         self._failed_queues: set[str] = set()  # in the last round
         self._told_queues: set[str] = set()
@@ -70,10 +63,6 @@ class LockManager:
         if timer is not None:
             self.holdings.clear()
             timer.stop()
-
-    def clients(self) -> list[Any]:
-        """Return the clients that were made, one for each timeout."""
-        return list(self._clients.values())
 
     @property
     def is_failing(self) -> bool:
@@ -182,7 +171,7 @@ class LockManager:
         keys, now = self.keys_of(queue_name), time.monotonic()
         jobs = [holding.message.job for holding in group]
         lost_tokens, smallest_ttl, refused_tokens, reason = load("extendLocks-1.lua")(
-            self._client(),
+            self.clients.with_timeout(self.timeout),
             [keys.stalled],
             [
                 keys.base,
@@ -210,21 +199,9 @@ class LockManager:
             raise QueueRefused(f"{len(refused_tokens)} locks: {id_to_text(reason)}")
         return int(smallest_ttl) if smallest_ttl >= 0 else lock_duration
 
-    def _client(self) -> Any:
-        """A client whose timeout fits the shortest lock that is held.  There
-        are few: one with the usual timeout, and others with a half, a quarter …
-        """
-        timeout, usual = self.timeout, renewal_timeout(self.lock_duration)
-        if timeout >= usual:
-            return self.client
-        timeout = max(LONGEST_RENEWAL / 2 ** math.ceil(math.log2(LONGEST_RENEWAL / timeout)), SHORTEST_RENEWAL)
-        if timeout not in self._clients:
-            self._clients[timeout] = self.make_client(timeout)
-        return self._clients[timeout]
-
     def _errors_of_ping(self) -> dict[str, Exception]:
         try:
-            self.client.ping()
+            self.clients.usual.ping()
         except Exception as error:
             return {"": error}
         return {}
@@ -265,16 +242,6 @@ class LockManager:
                 holding.message.queue_name,
                 "Its actor is interrupted." if holding.runner else "It is not run here.",
             )
-
-
-def renewal_timeout(lock_duration: int) -> float:
-    """Return the socket timeout in seconds that locks of so many ms ask for."""
-    return max(min(lock_duration / 1000 / ROUNDS_PER_LOCK, LONGEST_RENEWAL), SHORTEST_RENEWAL)
-
-
-def msgpack_list(texts: list[bytes]) -> bytes:
-    """Encode a list of texts as msgpack (array 32 of str 32)."""
-    return b"\xdd" + struct.pack(">I", len(texts)) + b"".join(b"\xdb" + struct.pack(">I", len(t)) + t for t in texts)
 
 
 def _expiry(holding: Holding) -> float:

@@ -73,7 +73,7 @@ def test_jobs_of_several_queues_and_lock_durations_are_renewed(client, broker):
 
 
 def test_nothing_is_asked_of_redis_while_no_job_is_held(broker, monkeypatch):
-    monkeypatch.setattr(broker.locks.client, "execute_command", lambda *_, **__: pytest.fail("Redis was asked"))
+    monkeypatch.setattr(broker.locks.clients.usual, "execute_command", lambda *_, **__: pytest.fail("Redis was asked"))
 
     broker.locks.renew()
 

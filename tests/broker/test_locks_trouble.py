@@ -156,17 +156,17 @@ def test_the_timeout_follows_the_shortest_lock_that_is_held(client, broker):
     put(client, "other", wait=["b"], jobs={"b": SHORT})
     take(broker)
     assert broker.locks.timeout == 5
-    assert broker.locks._client() is broker.locks.client
+    assert broker.locks.clients.with_timeout(broker.locks.timeout) is broker.locks.clients.usual
 
     consumer, [short] = take(broker, queue="other")
     assert broker.locks.timeout == 0.25
-    parameters = broker.locks._client().connection_pool.connection_kwargs
+    parameters = broker.locks.clients.with_timeout(broker.locks.timeout).connection_pool.connection_kwargs
     assert parameters["socket_timeout"] == parameters["socket_connect_timeout"] == 5 / 32
     broker.locks.renew()
-    assert len(broker.locks.clients()) == 2
+    assert len(broker.locks.clients.all()) == 2
 
     consumer.ack(short)
-    assert broker.locks._client() is broker.locks.client
+    assert broker.locks.clients.with_timeout(broker.locks.timeout) is broker.locks.clients.usual
 
 
 @pytest.mark.parametrize("lock_duration", [400, 30_000])
@@ -213,7 +213,7 @@ def test_what_redis_refuses_is_told_once_and_the_jobs_are_lost_when_their_locks_
 ):
     client.execute_command("ACL", "SETUSER", "renewer", "on", ">x", "~*", "+@all", "-pexpire")
     try:
-        broker.locks.client = redis.Redis.from_url(redis_url, username="renewer", password="x")
+        broker.locks.clients.usual = redis.Redis.from_url(redis_url, username="renewer", password="x")
 
         broker.locks.renew()
         broker.locks.renew()

@@ -35,11 +35,11 @@ class Outage:
         monkeypatch.setattr("dramatiq_echomq.broker.lock_renewer.time.monotonic", lambda: real() + self.passed)
 
     def begin(self) -> None:
-        self.execute_command = self.broker.locks.client.execute_command
-        self.monkeypatch.setattr(self.broker.locks.client, "execute_command", self.away)
+        self.execute_command = self.broker.locks.clients.usual.execute_command
+        self.monkeypatch.setattr(self.broker.locks.clients.usual, "execute_command", self.away)
 
     def end(self) -> None:
-        self.monkeypatch.setattr(self.broker.locks.client, "execute_command", self.execute_command)
+        self.monkeypatch.setattr(self.broker.locks.clients.usual, "execute_command", self.execute_command)
 
     def away(self, *_, **__):
         raise redis.TimeoutError("Redis is away")
@@ -97,9 +97,9 @@ def test_no_job_is_taken_until_redis_answers_the_renewals_again(client, broker, 
 @pytest.mark.parametrize(("lock_duration", "longest"), [(30_000, 5), (2_000, 0.5)])
 def test_renewals_have_a_connection_of_their_own_that_gives_up_well_before_a_lock_ends(client, lock_duration, longest):
     broker = EchoMQBroker(client=client, middleware=[], lock_duration=lock_duration)
-    parameters = broker.locks.client.connection_pool.connection_kwargs
+    parameters = broker.locks.clients.usual.connection_pool.connection_kwargs
 
-    assert broker.locks.client.connection_pool is not client.connection_pool
+    assert broker.locks.clients.usual.connection_pool is not client.connection_pool
     assert parameters["socket_timeout"] == parameters["socket_connect_timeout"] == longest
     assert redis.TimeoutError not in parameters["retry"]._supported_errors
 

@@ -7,7 +7,7 @@ import struct
 import msgpack
 import pytest
 
-from dramatiq_echomq.broker.lock_renewer import msgpack_list
+from dramatiq_echomq.protocol.msgpack import msgpack_list
 from dramatiq_echomq.protocol.scripts import load
 
 from ..support.queue_data import put, state
