@@ -42,6 +42,8 @@ def _version_of(client: Any) -> str:
         facts = reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
         version = next((value for name, value in facts.items() if name in ("version", b"version")), "")
         return version.decode() if isinstance(version, bytes) else str(version)
+    except (redis.ConnectionError, redis.TimeoutError):
+        raise  # what does not answer is not asked again
     except redis.ResponseError as error:
         if "unknown command" not in str(error):
             return ""

@@ -90,9 +90,9 @@ def test_a_client_with_decoded_responses_or_a_single_connection_or_resp3_will_do
 def test_odd_ids_and_odd_keys_stop_no_other_job(client, caplog):
     put(
         client,
-        wait=["ghost", "", "text", "list", "bad:lock", b"\xff\x00", "a b", "good"],
+        wait=["ghost", "", "text", "list", "bad.lock", b"\xff\x00", "a b", "good"],
         jobs={
-            "bad:lock": {"data": "[1]"},
+            "bad.lock": {"data": "[1]"},
             b"\xff\x00": {"data": "[2]"},
             "a b": {"data": "[3]"},
             "good": {"data": "[4]"},

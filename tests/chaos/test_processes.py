@@ -9,10 +9,10 @@ import pytest
 
 from dramatiq_echomq.protocol.scripts import load
 
+from ..support.dramatiq_processes import Workers, is_alive
 from ..support.proxy import LossyProxy
 from ..support.queue_data import put, state
 from ..support.servers import Server, wait_until
-from ..support.workers import Workers, is_alive
 
 pytestmark = pytest.mark.at_once
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..support.command import Command
+from ..support.command_line import Command
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from dramatiq.brokers.redis import RedisBroker
 
 from dramatiq_echomq import EchoMQBroker, Settings, StalledSignals
 
-from ..support.rights import BROKER_RIGHTS, CHECKER_RIGHTS, CRASH_RIGHTS
+from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, CRASH_RIGHTS
 
 README = (Path(__file__).parent.parent.parent / "README.rst").read_text("utf-8")
 

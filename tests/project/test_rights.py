@@ -11,9 +11,9 @@ from dramatiq_echomq import EchoMQBroker, QueueRefused, StalledChecker
 from dramatiq_echomq.protocol.rights import COMMAND
 from dramatiq_echomq.protocol.scripts import load
 
+from ..support.acl import BROKER_RIGHTS, USER, user
 from ..support.job_data import add
 from ..support.queue_data import dump, put
-from ..support.rights import BROKER_RIGHTS, USER, user
 from ..support.servers import Server, wait_until
 
 SCRIPTS = {path.name: load(path.name) for path in sorted((Path(__file__).parent.parent.parent / "lua").glob("*.lua"))}

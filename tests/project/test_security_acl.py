@@ -14,9 +14,9 @@ from dramatiq.brokers.stub import StubBroker
 
 from dramatiq_echomq import QueueRefused, StalledChecker, StalledCheckerMiddleware
 
+from ..support.acl import CHECKER_RIGHTS, PASSWORD, USER, user
 from ..support.brokers import Recorder, booted, lines, recoverer_of
 from ..support.queue_data import key, put, state
-from ..support.rights import CHECKER_RIGHTS, PASSWORD, USER, user
 from ..support.servers import Server, wait_until
 
 

@@ -9,10 +9,10 @@ from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import EchoMQBroker, QueueRefused, StalledCheckerMiddleware
 
+from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, PASSWORD, user
 from ..support.brokers import lines, working
 from ..support.job_data import add, id_of, take
 from ..support.queue_data import put
-from ..support.rights import BROKER_RIGHTS, CHECKER_RIGHTS, PASSWORD, user
 from ..support.servers import Server, wait_until
 
 JOB = {"name": "work", "data": "[]"}

@@ -6,9 +6,9 @@ import pytest
 
 from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
 
+from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, CRASH_RIGHTS, user
 from ..support.brokers import Recorder, lines, working
 from ..support.queue_data import put
-from ..support.rights import BROKER_RIGHTS, CHECKER_RIGHTS, CRASH_RIGHTS, user
 from ..support.servers import Server, wait_until
 from ..support.worker_data import lock, register, registered, registration
 
