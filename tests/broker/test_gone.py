@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dramatiq_echomq import StalledChecker
+from dramatiq_echomq.protocol.keys import QueueKeys
+from dramatiq_echomq.protocol.scripts import load
 
 from ..support.brokers import lines
 from ..support.job_data import FOREIGN, WOKEN, take
@@ -13,36 +15,37 @@ from ..support.queue_data import NOW, put, state
 pytestmark = pytest.mark.usefixtures("clock")
 
 
-def acks(consumer, message):
+def acks(broker, consumer, message):
     consumer.ack(message)
 
 
-def nacks(consumer, message):
+def nacks(broker, consumer, message):
     message.stuff_exception(ValueError("it broke"))
     consumer.nack(message)
 
 
-def requeues(consumer, message):
+def requeues(broker, consumer, message):
     consumer.requeue([message])
 
 
-def renews(consumer, message):
-    consumer.desk.locks.renew()
+def renews(broker, consumer, message):
+    broker.locks.renew()
 
 
-def recovers(consumer, message):
-    consumer.desk.queue.client.delete("emq:q:a:lock")
-    checker = StalledChecker(consumer.desk.queue.client)
+def recovers(broker, consumer, message):
+    broker.client.delete("emq:q:a:lock")
+    checker = StalledChecker(broker.client)
     checker.check("q")
     checker.check("q")
 
 
-def advances(consumer, message):
-    """As for a job of a job scheduler, whose next one it must add."""
-    put(consumer.desk.queue.client, repeat={"s": 1_000}, **{"repeat:s": {"name": "work", "every": "60000"}})
-    message.job.scheduler, message.job.job_id = b"s", b"repeat:s:1000"
-    consumer.desk.queue.advance_scheduler(message.job)
-    assert "repeat:s:1000" not in state(consumer.desk.queue.client)
+def advances(broker, consumer, message):
+    """As for a job of a job scheduler, whose next one must be added."""
+    put(broker.client, repeat={"s": 1_000}, **{"repeat:s": {"name": "work", "every": "60000"}})
+    keys = QueueKeys("q")
+    load("advanceScheduler-1.lua")(broker.client, [keys.meta], [keys.base, "s", "repeat:s:1000", NOW, 0])
+    assert "repeat:s:1000" not in state(broker.client)
+    assert broker.client.zscore("emq:q:repeat", "s") > 1_000
 
 
 ENDS = [acks, nacks, requeues]
@@ -55,7 +58,7 @@ def test_nothing_writes_the_hash_of_a_job_that_is_gone(client, broker, do, has_l
     consumer, [message] = take(broker)
     client.delete("emq:q:a", *([] if has_lock else ["emq:q:a:lock"]))
 
-    do(consumer, message)
+    do(broker, consumer, message)
 
     assert "a" not in state(client)
 
@@ -67,7 +70,7 @@ def test_its_end_leaves_nothing_of_it_and_says_so(client, broker, end, has_lock,
     consumer, [message] = take(broker)
     client.delete("emq:q:a", *([] if has_lock else ["emq:q:a:lock"]))
 
-    end(consumer, message)
+    end(broker, consumer, message)
 
     found = state(client)
     assert found["locks"] == set()
