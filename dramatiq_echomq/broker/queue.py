@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import redis
 
+from ..errors import QueueRefused
 from ..protocol import scripts
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import QueueCounts
 from .jobs import JobMessage, TakenJob
-from .schedulers import SchedulerStopped, next_run
+from .schedulers import Schedule, SchedulerStopped, next_job
 from .worker_id import WorkerId
 
 #: What `version` of a queue's meta becomes when no other runtime has set it.
@@ -204,22 +204,15 @@ class JobQueue:
         Raises:
           SchedulerStopped: When it cannot be known when that is due.
         """
+        names = job.scheduler, job.job_id
         try:
-            self._advance_scheduler(job)
-        except (ValueError, OverflowError) as error:
+            reply = self._run("readScheduler-1.lua", *names, scripts.TIME, only_reads=True)
+        except QueueRefused as error:
             raise SchedulerStopped(str(error)) from None
-        except redis.ResponseError as error:
-            if str(error).startswith(("WRONGTYPE", "user_script")):
-                raise SchedulerStopped(str(error)) from None
-            raise
-
-    def _advance_scheduler(self, job: TakenJob) -> None:
-        now = scripts.TIME or int(time.time() * 1000)
-        plan = self.keys.scheduler(job.scheduler)
-        pattern, zone = self.client.execute_command("HMGET", plan, "pattern", "tz", NEVER_DECODE=True)
-        previous = self.client.zscore(self.keys.repeat, job.scheduler) or 0
-        due = next_run(pattern.decode(), zone and zone.decode(), max(now, int(previous))) if pattern else 0
-        self._run("advanceScheduler-1.lua", job.scheduler, job.job_id, now, due)
+        schedule = Schedule(*reply)
+        following = next_job(job.scheduler, schedule)
+        if following is not None:
+            self._run("advanceScheduler-1.lua", *names, schedule.now, following.due, following.opts)
 
     def set_paused(self, paused: bool) -> None:
         self._run("setPaused-1.lua", "paused" if paused else "resumed")
@@ -234,5 +227,6 @@ class JobQueue:
         found = self.client.execute_command("HGET", self.keys.job(job_id), "data", NEVER_DECODE=True)
         return found if isinstance(found, bytes) else None
 
-    def _run(self, script: str, *args: Any, client: Any = None) -> Any:
-        return scripts.load(script)(client or self.client, [self.keys.meta], [self.keys.base, *args])
+    def _run(self, script: str, *args: Any, client: Any = None, only_reads: bool = False) -> Any:
+        run = scripts.load(script)
+        return run(client or self.client, [self.keys.meta], [self.keys.base, *args], only_reads=only_reads)

@@ -172,3 +172,48 @@ def test_a_scheduler_goes_on_after_an_outage_at_the_wrong_moment(client, broker,
     next(consumer)
 
     assert state(client)["repeat"] == {"daily": NOW + 1000}
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        '"huge":1e999,"small":-1e999',
+        '"empty":[],"object":{},"digits":1234567890123456789',
+        '"exact":0.10000000000000000001,"nothing":null',
+        '"text":"\\u00fc \\ud83d\\ude00 \\/ ü"',
+        f'"longest":{"9" * 5_000}',
+        '"nested":{"a":[1.0,[],{"b":1e400}]}',
+    ],
+)
+def test_the_opts_of_the_next_job_are_those_of_the_last_as_they_were_written(client, broker, kept):
+    opts = f'{{ {kept} , "repeat" : {{{kept},"count":7}}, "delay":5}}'
+    job_id = put_scheduler(client, {"every": "1000"})
+    client.hset(f"emq:q:{job_id}", "opts", opts)
+
+    take_one(broker)
+
+    following = f"repeat:daily:{NOW + 1000}"
+    assert state(client)[following]["opts"] == (
+        f'{{{kept},"repeat":{{{kept},"count":8}},"delay":1000,"prevMillis":{NOW + 1000},"timestamp":{NOW},'
+        f'"jobId":"{following}"}}'
+    )
+
+
+@pytest.mark.parametrize("opts", ["", "null", "[1]", "{never closed", '{"repeat": [1]}', "[" * 100_000])
+def test_opts_that_are_no_object_count_as_empty_and_the_scheduler_goes_on(client, broker, opts):
+    job_id = put_scheduler(client, {"every": "1000"})
+    client.hset(f"emq:q:{job_id}", "opts", opts)
+
+    take_one(broker)
+
+    job = state(client)[f"repeat:daily:{NOW + 1000}"]
+    assert json.loads(job["opts"])["repeat"] == {"count": 1}
+
+
+@pytest.mark.parametrize("plan", [{"every": "1e999"}, {"every": "nan"}, {"every": "x", "pattern": "x"}])
+def test_a_schedule_that_makes_no_sense_moves_nothing_on(client, broker, plan):
+    put_scheduler(client, plan)
+
+    assert take_one(broker) is not None
+    assert state(client)["repeat"] == {"daily": NOW}
+    assert "delayed" not in state(client)
