@@ -31,9 +31,9 @@ SPREAD = 0.1
 #: How many seconds to wait after a fault of our own.
 AFTER_FAULT = 30.0
 
-#: About how many connections one look asks for, so that it costs Redis 1 ms at most however many workers there
-#: are: of more, each look takes its share.
-CONNECTIONS_PER_LOOK = 500
+#: About how many connections one look asks for, so that it costs Redis 1 ms however many workers there are: of
+#: more, each look takes its share, and a crash is seen a second later for each share.
+CONNECTIONS_PER_LOOK = 350
 
 
 class CrashWatch:
@@ -104,18 +104,18 @@ class CrashWatch:
         registered = list(zip(queues, lists[::2], lists[1::2], strict=True))
         suspected = {text for _, missing, _ in registered for text in missing}
         others = {text for _, _, rest in registered for text in rest} - suspected
-        absent = self._absent(server_of(self.client, throttle), suspected | _share_of(others))
+        workers = [*_decoded(suspected).items(), *_share_of(_decoded(others)).items()]
+        absent = self._absent(server_of(self.client, throttle), dict(workers))
         for keys, missing, rest in registered:
             texts = [text for text in (*missing, *rest) if text in absent]
             if texts:
                 self._release(keys, texts[:CONNECTIONS_PER_LOOK])
         return PERIOD
 
-    def _absent(self, server: Any, texts: set[bytes]) -> set[bytes]:
+    def _absent(self, server: Any, workers: dict[bytes, WorkerRegistration]) -> set[bytes]:
         """Those registrations whose connections were made to this run of the
         server and are not there any more.  Of others nothing is known.
         """
-        workers = {text: worker for text in texts if (worker := WorkerRegistration.decode(text))}
         there = connections_of(server, [worker.client_id for worker in workers.values()])
         absent = {text: worker for text, worker in workers.items() if worker.client_id not in there}
         if not absent:
@@ -167,10 +167,14 @@ class CrashWatch:
         return load(script)(self.client, [key], args)
 
 
-def _share_of(texts: set[bytes]) -> set[bytes]:
+def _decoded(texts: set[bytes]) -> dict[bytes, WorkerRegistration]:
+    return {text: worker for text in texts if (worker := WorkerRegistration.decode(text))}
+
+
+def _share_of(workers: dict[bytes, WorkerRegistration]) -> dict[bytes, WorkerRegistration]:
     """Those that a look at this time asks for, when there are too many for one."""
-    shares = math.ceil(len(texts) / CONNECTIONS_PER_LOOK)
+    shares = math.ceil(len(workers) / CONNECTIONS_PER_LOOK)
     if shares <= 1:
-        return texts
+        return workers
     turn = int(time.time() / PERIOD) % shares
-    return set(sorted(texts)[turn::shares])
+    return {text: worker for text, worker in workers.items() if worker.client_id % shares == turn}

@@ -31,6 +31,7 @@ KEYS = {
     "x": {**FOREIGN, "deid": "d"},
     "x:lock": "token",
     "x:logs": ["line"],
+    "x:released": "token",
     "x:dependencies": {"emq:q:y"},
     "x:processed": {"emq:q:y": "1"},
     "x:failed": {"emq:q:y": "why"},

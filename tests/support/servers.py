@@ -73,12 +73,13 @@ class Server:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def start(self) -> None:
-        command = [server_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"]
         with (self.directory / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*command, "--dir", str(self.directory), *self.options], stdout=log, stderr=log
-            )
+            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log)
         wait_until(self._answers, message=f"the server did not answer: {self.log()}")
+
+    def command(self) -> list[str]:
+        command = [server_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"]
+        return [*command, "--dir", str(self.directory), *self.options]
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)

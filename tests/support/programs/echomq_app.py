@@ -64,3 +64,12 @@ def stubborn() -> str:
     except LockLost:
         notes.rpush("ran", os.getpid())
         return "stubborn"
+
+
+@dramatiq.actor(queue_name="q", max_retries=0)
+def outlive(number: int) -> None:
+    """The first run lasts until its process is killed, each later one ends at once."""
+    runs = notes.hincrby("runs", number, 1)
+    notes.rpush("starts", f"{number} {time.time()} {os.getpid()}")
+    while runs == 1:
+        time.sleep(0.05)
