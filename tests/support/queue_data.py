@@ -7,6 +7,8 @@ import re
 
 import redis
 
+from dramatiq_echomq.protocol.scripts import load
+
 PREFIX = "emq"
 NOW = 1_700_000_000_000
 JOB = {"name": "work", "data": "{}", "opts": "{}", "timestamp": "1"}
@@ -142,3 +144,9 @@ def _value(client: redis.Redis, name: bytes):
 
 def _text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
+
+
+def is_call_of_check(command: tuple) -> bool:
+    """Whether a command that was sent is a call of a check, and not one that looks at rights or versions before it."""
+    script = load("moveStalledJobsToWait-8.lua")
+    return command[0] in ("EVALSHA", "EVAL") and command[1] in (script.sha, script.text)
