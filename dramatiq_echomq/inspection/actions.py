@@ -8,10 +8,11 @@ from typing import Any
 
 from ..protocol import scripts
 from ..protocol.keys import QueueKeys, id_to_bytes
-from .records import ActionResult
+from .records import ActionResult, JobCounts
 
-#: How many jobs one call is about.
+#: How many jobs one call is about at most, and how many ids in lists it may have to walk past.
 BATCH = 100
+LONGEST_WALK = 200_000
 
 WHY_NOT = {
     "gone": "there is no such job in the queue",
@@ -28,16 +29,19 @@ WHY_NOT = {
 Call = Callable[[list[bytes]], list[str]]
 
 
-def act(job_ids: Iterable[str], call: Call, progress: Callable[[int], None] | None = None) -> ActionResult:
+def act(
+    job_ids: Iterable[str], call: Call, progress: Callable[[int], None] | None = None, *, batch_size: int = BATCH
+) -> ActionResult:
     """Do something to jobs, some at a time.
 
     Parameters:
       job_ids(Iterable[str])
       call(Call): Does it to a few.
       progress(Callable): Called with how many were done or refused so far.
+      batch_size(int): How many are a few.
     """
     done, refused, seen = [], {}, 0
-    for batch in _batches(job_ids):
+    for batch in _batches(job_ids, batch_size):
         for job_id, outcome in zip(batch, call([id_to_bytes(job_id) for job_id in batch]), strict=True):
             if outcome == "done":
                 done.append(job_id)
@@ -76,7 +80,15 @@ def _outcomes(client: Any, keys: QueueKeys, script: str, *args: Any) -> list[str
     ]
 
 
-def _batches(job_ids: Iterable[str]) -> Iterator[list[str]]:
+def batch_size_for(counts: JobCounts) -> int:
+    """Return how many jobs a call is about that looks for each in the lists of
+    a queue, so that Redis is not blocked for long.
+    """
+    length = counts.wait + counts.paused + counts.active
+    return max(1, min(BATCH, LONGEST_WALK // max(length, 1)))
+
+
+def _batches(job_ids: Iterable[str], size: int) -> Iterator[list[str]]:
     ids = iter(dict.fromkeys(job_ids))
-    while batch := list(islice(ids, BATCH)):
+    while batch := list(islice(ids, size)):
         yield batch

@@ -5,15 +5,21 @@ from typing import Any
 
 from ..errors import JobNotFound, QueueNotFound, SettingError
 from ..protocol.job_info import STATES, JobInfo
-from ..protocol.job_pages import STEP, jobs_of_message, read_page, search_jobs
-from ..protocol.keys import QueueKeys
+from ..protocol.job_pages import ids_in, jobs_of_message, read_page, search_jobs
+from ..protocol.keys import QueueKeys, id_to_text
 from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_prefix, require_whole_number
-from .actions import act, promoting, removing, retrying, set_paused
+from .actions import act, batch_size_for, promoting, removing, retrying, set_paused
 from .details import read_details
 from .queues import describe_queue, find_queue_names
 from .records import ActionResult, JobDetails, JobPage, QueueInfo, WorkerInfo
 from .workers import connected_workers
+
+#: What the reason begins with for which a job failed that had stalled too often.
+STALLED = "job stalled"
+
+#: How many jobs a page has at most.
+LONGEST_PAGE = 1_000
 
 Progress = Callable[[int], None]
 
@@ -88,7 +94,7 @@ class QueueInspector:
         keys = self._existing(queue_name)
         require_state(state)
         require_whole_number("offset", offset, minimum=0)
-        limit = min(require_whole_number("limit", limit, minimum=1), STEP)
+        limit = min(require_whole_number("limit", limit, minimum=1), LONGEST_PAGE)
         jobs, looked_at, total = read_page(self.client, keys, state, offset=offset, count=limit, text=text)
         after = offset + looked_at
         return JobPage(tuple(jobs), total, after if looked_at and after < total else None)
@@ -145,8 +151,11 @@ class QueueInspector:
         """Return the ids of all failed jobs, or of those that had stalled too
         often, the oldest first.
         """
-        jobs = self.search(queue_name, "failed")
-        ids = [job.job_id for job in jobs if not stalled or (job.stalls and job.reason.startswith("job stalled"))]
+        if stalled:
+            jobs = self.search(queue_name, "failed", STALLED)
+            ids = [job.job_id for job in jobs if job.stalls and job.reason.startswith(STALLED)]
+        else:
+            ids = [id_to_text(job_id) for job_id in ids_in(self.client, self._existing(queue_name), "failed")]
         return ids[::-1]
 
     def remove(self, queue_name: str, job_ids: Iterable[str], *, progress: Progress | None = None) -> ActionResult:
@@ -154,7 +163,8 @@ class QueueInspector:
         stays, as does one that waits for other jobs of its flow, and the next
         one of a job scheduler.  A flow parent no longer waits for it.
         """
-        return act(job_ids, removing(self.client, self._existing(queue_name)), progress)
+        size = batch_size_for(self._queue(queue_name, None).counts)
+        return act(job_ids, removing(self.client, self._keys(queue_name)), progress, batch_size=size)
 
     def promote(self, queue_name: str, job_ids: Iterable[str], *, progress: Progress | None = None) -> ActionResult:
         """Write: make delayed jobs available now."""

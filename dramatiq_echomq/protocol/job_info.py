@@ -18,6 +18,9 @@ FIELDS = (
 #: The states that a job can be in, in the order in which it goes through them.
 STATES = ("delayed", "waiting-children", "prioritized", "wait", "paused", "active", "completed", "failed")
 
+#: Those whose ids are in a LIST.
+LISTS = ("wait", "paused", "active")
+
 
 @dataclass(frozen=True)
 class JobInfo:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .job_info import STATES, JobInfo, job_info
+from .job_info import LISTS, STATES, JobInfo, job_info
 from .keys import QueueKeys, id_to_bytes
 from .payload import read_payload
 from .scripts import load
 
-#: How many jobs one call looks at, and how many bytes of each job's data it returns.
-STEP = 1_000
+#: How many jobs one call looks at, how many ids one call reads, and how many bytes of each job's data are returned.
+STEP = 500
+IDS_STEP = 1_000
 MOST_DATA = 65_536
 
 
@@ -51,6 +52,20 @@ def search_jobs(client: Any, keys: QueueKeys, state: str, *, text: str = "", new
         yield from jobs
         offset += looked_at
         if looked_at < STEP:
+            return
+
+
+def ids_in(client: Any, keys: QueueKeys, state: str) -> Iterator[bytes]:
+    """Read all ids of one state in bounded calls, from those that came last
+    on: jobs that leave the state meanwhile hide no others.
+    """
+    command, offset = "LRANGE" if state in LISTS else "ZREVRANGE", 0
+    while True:
+        bounds = (offset, offset + IDS_STEP - 1)
+        ids = client.execute_command(command, keys.base + state, *bounds, NEVER_DECODE=True)
+        yield from ids
+        offset += len(ids)
+        if len(ids) < IDS_STEP:
             return
 
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...protocol.job_info import STATES
+from ...protocol.job_pages import ids_in
 from ...protocol.keys import QueueKeys
 
-#: How many ids or keys one call reads.
+#: How many keys or marks one call reads, and after how many ids the progress is told.
 STEP = 1_000
-
-LISTS = ("wait", "paused", "active")
 
 #: What stands behind a job's id in the names of keys that belong to it.
 COMPANIONS = (b":lock", b":logs", b":dependencies", b":processed", b":failed", b":unsuccessful")
@@ -45,8 +44,10 @@ class Census:
         """
         self._read_keys()
         for state in STATES:
-            for job_id in self._ids(state):
+            for number, job_id in enumerate(ids_in(self.client, self.keys, state), 1):
                 self.places.setdefault(job_id, []).append(state)
+                if number % STEP == 0:
+                    self.progress(state, number)
         self.marks = list(self._scan("SSCAN", self.keys.stalled))
 
     def _read_keys(self) -> None:
@@ -64,19 +65,6 @@ class Census:
     def _all_keys(self, pattern: bytes) -> Iterator[bytes]:
         for key in self.client.scan_iter(match=pattern, count=STEP):
             yield key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")
-
-    def _ids(self, state: str) -> Iterator[bytes]:
-        """Read from the end at which ids are added: those that leave meanwhile hide no other."""
-        key, offset = self.keys.base + state, 0
-        while True:
-            bounds = (offset, offset + STEP - 1)
-            command = ("LRANGE", key, *bounds) if state in LISTS else ("ZREVRANGE", key, *bounds)
-            ids = self.client.execute_command(*command, NEVER_DECODE=True)
-            yield from ids
-            offset += len(ids)
-            self.progress(state, offset)
-            if len(ids) < STEP:
-                return
 
     def _scan(self, command: str, key: str) -> Iterator[bytes]:
         cursor: Any = 0

@@ -7,7 +7,7 @@ from ...errors import QueueRefused, ServerTooOld
 from ...protocol import scripts
 from ...protocol.keys import QueueKeys
 from ...settings import Settings
-from ..actions import act, set_paused
+from ..actions import act, batch_size_for, set_paused
 from ..inspector import QueueInspector
 from ..records import ActionResult
 from .census import Progress
@@ -63,7 +63,8 @@ class QueueDoctor:
             if not self.inspector.is_paused(queue_name):
                 set_paused(self.client, keys, False)
         elif finding.is_repairable:
-            return act(finding.job_ids, lambda ids: self._repair(keys, finding.kind, ids), progress)
+            size = batch_size_for(self.inspector.queue(queue_name).counts)
+            return act(finding.job_ids, lambda ids: self._repair(keys, finding.kind, ids), progress, batch_size=size)
         return ActionResult((), {})
 
     def _examine_queue(self, queue_name: str, progress: Progress) -> Iterator[Finding]:
