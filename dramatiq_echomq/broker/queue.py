@@ -196,7 +196,7 @@ class JobQueue:
 
     def retry(self, job_id: str | bytes) -> bool:
         """Give a failed job another life."""
-        return bool(self._run("retryJob-1.lua", id_to_bytes(job_id)))
+        return bool(self._run("retryJobs-1.lua", id_to_bytes(job_id))[0])
 
     def advance_scheduler(self, job: TakenJob) -> None:
         """Add the next job of the scheduler that a job belongs to.

@@ -62,10 +62,11 @@ def promoting(client: Any, keys: QueueKeys) -> Call:
 
 
 def retrying(client: Any, keys: QueueKeys) -> Call:
-    retry = scripts.load("retryJob-1.lua")
+    retry = scripts.load("retryJobs-1.lua")
 
     def call(ids: list[bytes]) -> list[str]:
-        return ["done" if retry(client, [keys.meta], [keys.base, job_id]) == 1 else "not-failed" for job_id in ids]
+        replies = retry(client, [keys.meta], [keys.base, *ids])
+        return ["done" if reply == 1 else "not-failed" for reply in replies]
 
     return call
 

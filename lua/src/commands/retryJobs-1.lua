@@ -1,0 +1,71 @@
+--[[
+Makes failed jobs available again, with no stalls, attempts or failure on record.
+
+KEYS  1 meta
+ARGV  1 key prefix of the queue, with its last colon  2 … ids
+
+A flow parent waits for the job again. One whose own children are pending, or have failed and
+forbid it, may run again but not complete: finishJob sees to that.
+
+Returns for each id 1, or 0 when no such job is in `failed`. An id without a job is removed from
+there, with what may be left of it.
+
+Cost: O(log N) in the failed jobs, for each id.
+--]]
+--- include values
+--- include queue/keys
+--- include queue/meta
+--- include queue/events
+--- include queue/wake
+--- include queue/line
+--- include queue/remove
+--- include queue/reserved
+--- include parents/retry
+
+local prefix = ARGV[1]
+local queue = queue_at(prefix)
+
+-- The keys of the jobs, with their types.
+local function types_of_jobs()
+  local types = {}
+  for at = 2, #ARGV do
+    if not is_reserved(ARGV[at]) then
+      types[#types + 1] = prefix .. ARGV[at]
+      types[#types + 1] = "hash"
+    end
+  end
+  return unpack(types)
+end
+
+local function retry(id)
+  local key = prefix .. id
+  if redis.call("ZREM", queue.failed, id) == 0 then
+    return 0
+  end
+  local fields = is_reserved(id) and {} or redis.call("HMGET", key, "name", "data", "priority", "parentKey", "parent")
+  if not (fields[1] or fields[2]) then
+    remove_job(queue, id)
+    return 0
+  end
+  redis.call("HDEL", key, "stc", "atm", "defa", "failedReason", "stacktrace", "finishedOn", "processedOn",
+    "returnvalue")
+  tell_parent_of_retry({ parent_key = fields[4], parent = object(fields[5]) }, key)
+  make_available(queue, id, number(fields[3]) or 0, "LPUSH")
+  wake(queue)
+  emit(queue, "waiting", id, "prev", "failed")
+  return 1
+end
+
+local fault = refusal(queue, types_of(queue, types_of_jobs()))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+local outcomes, retried = {}, false
+for at = 2, #ARGV do
+  outcomes[at - 1] = retry(ARGV[at])
+  retried = retried or outcomes[at - 1] == 1
+end
+if retried then
+  trim_events(queue)
+end
+return outcomes
