@@ -26,14 +26,14 @@ class Faults:
         self._mutex = threading.Lock()
         execute = Script.__call__
 
-        def faulty(script, *args):
+        def faulty(script, *args, **options):
             with self._mutex:
                 planned = self._planned.get(script.file_name)
                 error, has_run = planned.pop(0) if planned else (None, False)
             if error is None:
-                return execute(script, *args)
+                return execute(script, *args, **options)
             if has_run:
-                execute(script, *args)
+                execute(script, *args, **options)
             self.raised.append(script.file_name)
             raise error
 
