@@ -7,7 +7,7 @@ import time
 import dramatiq
 import pytest
 import redis
-from dramatiq.middleware import Middleware, SkipMessage
+from dramatiq.middleware import Interrupt, Middleware, SkipMessage
 from dramatiq.middleware.prometheus import Prometheus
 from dramatiq.results import ResultFailure, Results
 from dramatiq.results.backends import RedisBackend, StubBackend
@@ -302,18 +302,20 @@ def test_a_message_with_an_option_that_cannot_be_is_a_warning_and_the_next_is_to
 
 
 class Away(Middleware):
-    """A server that cannot be reached for now."""
+    """Finds its server away for now, or is interrupted as if an actor ran."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.is_away = True
+        self.error = error
 
     def after_process_message(self, broker, message, *, result=None, exception=None):
         if self.is_away:
-            raise redis.ConnectionError("away")
+            raise self.error
 
 
-def test_what_could_not_be_told_for_an_outage_is_told_when_it_is_over(client, full_broker, hooks, caplog):
-    away = Away()
+@pytest.mark.parametrize("error", [redis.ConnectionError("away"), Interrupt()], ids=["outage", "interrupt"])
+def test_what_could_not_be_told_is_told_later(client, full_broker, hooks, caplog, error):
+    away = Away(error)
     full_broker.add_middleware(away)
     dramatiq.actor(lambda: None, actor_name="work", broker=full_broker)
     sent = full_broker.actors["work"].send()
@@ -321,7 +323,9 @@ def test_what_could_not_be_told_for_an_outage_is_told_when_it_is_over(client, fu
 
     by_sweep(client, full_broker, sent)
     assert "after_nack" not in hooks.names
-    assert lines(caplog, "WARNING") == [f"The failure of stalled job '{id_of(sent)}' is told later: ConnectionError"]
+    assert lines(caplog, "WARNING") == [
+        f"The failure of stalled job '{id_of(sent)}' is told later: {type(error).__name__}"
+    ]
 
     away.is_away = False
     hooks.calls.clear()
