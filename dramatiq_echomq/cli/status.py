@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ..inspection.records import QueueInfo
 from ..inspection.words import NOTHING, duration
+from .exits import OK, UNUSABLE
 from .session import Session, any_queues, plain, with_session
 from .tables import cell_of, table
 
@@ -24,7 +25,7 @@ COLUMNS = (
 @click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
 @click.option("--interval", type=click.FloatRange(min=0.1), default=2.0, show_default=True, help="In s, for --watch.")
 @with_session()
-def status(session: Session, queue_names: tuple[str, ...], watch: bool, interval: float) -> None:
+def status(session: Session, queue_names: tuple[str, ...], watch: bool, interval: float) -> int:
     """Show how queues are: all of them, or those named.
 
     With --watch and --json, each look is a line.
@@ -35,8 +36,9 @@ def status(session: Session, queue_names: tuple[str, ...], watch: bool, interval
 
     if not watch:
         queues = look()
-        session.answer(queues, overview(queues) if queues else nothing_there(session))
-        return
+        problems = [f"{queue.name}: the script {queue.problem}" for queue in queues if queue.problem]
+        session.answer(queues, overview(queues) if queues else nothing_there(session), *problems)
+        return UNUSABLE if problems else OK
     try:
         if session.as_json:
             while True:
@@ -47,7 +49,7 @@ def status(session: Session, queue_names: tuple[str, ...], watch: bool, interval
                 time.sleep(interval)
                 live.update(overview(look()), refresh=True)
     except KeyboardInterrupt:
-        return
+        return OK
 
 
 def overview(queues: list[QueueInfo]) -> Table:
@@ -83,6 +85,8 @@ def _row(queue: QueueInfo) -> list[Text]:
 
 def state_of(queue: QueueInfo) -> str:
     """Say in a word or two whether jobs of a queue can start."""
+    if queue.problem:
+        return "cannot be used"
     if queue.paused:
         return "paused"
     if queue.rate_limit is not None and queue.rate_limit.wait:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..errors import JobNotFound, QueueNotFound, SettingError
+from ..errors import JobNotFound, QueueNotFound, QueueRefused, SettingError
 from ..protocol.job_info import STATES, JobInfo
 from ..protocol.job_pages import ids_in, jobs_of_message, read_page, search_jobs
 from ..protocol.keys import QueueKeys, id_to_text
@@ -11,7 +11,7 @@ from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_prefix, require_whole_number
 from .actions import act, batch_size_for, promoting, removing, retrying, set_paused
 from .details import read_details
-from .queues import describe_queue, find_queue_names
+from .queues import describe_queue, find_queue_names, refused_queue
 from .records import ActionResult, JobDetails, JobPage, QueueInfo, WorkerInfo
 from .workers import connected_workers
 
@@ -55,14 +55,25 @@ class QueueInspector:
         return find_queue_names(self.client, self.prefix)
 
     def queues(self, queue_names: Iterable[str] | None = None) -> list[QueueInfo]:
-        """Return how some queues are, or all of them."""
+        """Return how some queues are, or all of them.  A queue that is refused
+        has a ``problem`` instead, and does not hide the others.
+        """
         names = self.queue_names() if queue_names is None else list(queue_names)
         workers = connected_workers(self.client, self.prefix)
-        return [self._queue(name, workers) for name in names]
+        found = []
+        for name in names:
+            try:
+                found.append(self._queue(name, workers))
+            except QueueRefused as error:
+                found.append(refused_queue(name, self.prefix, str(error)))
+            except QueueNotFound:
+                if queue_names is not None:  # else it went while the others were looked at
+                    raise
+        return found
 
     def queue(self, queue_name: str) -> QueueInfo:
         """Return how a queue is."""
-        return self.queues([queue_name])[0]
+        return self._queue(queue_name, connected_workers(self.client, self.prefix))
 
     def exists(self, queue_name: str) -> bool:
         """Tell whether there is a queue: whether a job was ever added to it."""

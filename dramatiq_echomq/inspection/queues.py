@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from ..protocol import scripts
@@ -69,6 +71,14 @@ def describe_queue(client: Any, keys: QueueKeys, prefix: str, workers: Sequence[
         workers=None if workers is None else tuple(workers),
         version=(version or b"").decode("utf-8", "replace"),
     )
+
+
+def refused_queue(queue_name: str, prefix: str, problem: str) -> QueueInfo:
+    """Return what there is to say of a queue that the script has refused."""
+    said: dict[str, Any] = dict.fromkeys(field.name for field in fields(QueueInfo))
+    said.update(name=queue_name, prefix=prefix, at=int(time.time() * 1000), problem=problem)
+    said.update(counts=JobCounts(*[0] * len(fields(JobCounts))), paused=False, marked=0, version="")
+    return QueueInfo(**said)
 
 
 def _rate_limit(most: int | None, duration: int | None, ttl: int, taken: bytes) -> RateLimit | None:

@@ -83,6 +83,8 @@ class QueueInfo:
       workers(tuple[WorkerInfo, ...]): Those that are connected; None where
         Redis does not say.
       version(str): What the queue says about who made it.
+      problem(str): Why nothing else is known of the queue: keys of the wrong
+        type, or another version of the protocol.  Empty for most.
     """
 
     name: str
@@ -102,6 +104,7 @@ class QueueInfo:
     next_check: int | None
     workers: tuple[WorkerInfo, ...] | None
     version: str
+    problem: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import pytest
 import redis
 from redis.cluster import ClusterNode, RedisCluster
 
-from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
+from dramatiq_echomq import EchoMQBroker, QueueInspector, StalledCheckerMiddleware
+from dramatiq_echomq.inspection.doctor.doctor import QueueDoctor
 from dramatiq_echomq.protocol.clients import client_with
 
 from ..support.brokers import lines, working
@@ -110,3 +111,14 @@ def test_a_client_that_takes_jobs_sends_no_call_twice_by_itself(client, monkeypa
         own_client.get("{emq}")
 
     assert len(calls) == 1
+
+
+def test_queues_are_looked_at_and_repaired(client):
+    put(client, prefix=PREFIX, jobs={"a": {}, "b": {}}, wait=["a"], failed={"b": 1}, meta={"version": "echomq:1"})
+    inspector = QueueInspector(client, prefix=PREFIX)
+
+    (queue,) = inspector.queues()
+    assert (queue.name, queue.counts.waiting, queue.workers) == ("q", 1, ())
+    assert inspector.retry("q", inspector.failed_ids("q")).done == ("b",)
+    assert [job.job_id for job in inspector.search("q", "wait")] == ["a", "b"]
+    assert QueueDoctor(client, prefix=PREFIX).examine("q") == []

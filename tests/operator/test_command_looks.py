@@ -249,7 +249,21 @@ def test_redis_that_cannot_be_used_exits_with_4(client, command, capsys):
     assert "Look at --url, or at REDIS_URL." in said
     assert "secret" not in said
     put(client, meta={"version": "echomq:2.0"})
-    assert command("status", "q").code == 4
+    assert command("jobs", "q").code == 4
+
+
+def test_a_queue_that_cannot_be_used_hides_no_other(client, command):
+    put(client, "bad", meta={"version": "echomq:2.0"})
+    put_busy_queue(client)
+
+    done = command("status")
+
+    assert done.code == 4
+    _, bad, q, problem = done.out.splitlines()
+    assert bad.split()[:4] == ["bad", "cannot", "be", "used"]
+    assert q.split()[:2] == ["q", "running"]
+    assert problem.startswith("bad: the script refuses the queue: emq:bad:meta says version echomq:2.0")
+    assert [queue["problem"] == "" for queue in command("status", "--json").data] == [False, True]
 
 
 def test_the_environment_says_which_redis_and_which_prefix(client, redis_url, capsys, monkeypatch):
