@@ -335,3 +335,16 @@ def test_a_lock_that_came_back_is_told_as_one_with_nothing_left(client, caplog):
     assert renewals.smallest_ttls == [0]
     assert "had 0 of its 30000 ms left" in lines(caplog, "WARNING")[0]
     broker.close()
+
+
+def test_a_very_short_lock_lasts_a_while_and_is_warned_of_once(client, broker, caplog):
+    put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 1}'}})
+    take(broker)
+    assert 100 < client.pttl("emq:q:a:lock") <= 250
+
+    for _ in range(3):
+        client.pexpire("emq:q:a:lock", 100)
+        broker.locks.renew()
+
+    [line] = lines(caplog, "WARNING")
+    assert "of its 250 ms left when it was renewed" in line
