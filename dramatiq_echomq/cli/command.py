@@ -55,7 +55,7 @@ class Verbs(click.Group):
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="dramatiq-echomq")
+@click.version_option(__version__, prog_name="dramatiq-echomq", message="%(prog)s %(version)s")
 def dramatiq_echomq() -> None:
     """EchoMQ for Dramatiq: look into queues, and repair them.
 
