@@ -82,7 +82,7 @@ def client_of_parameters(**parameters: Any) -> redis.Redis:
     return redis.Redis(**{**_patient(), **parameters})
 
 
-def own_client(client: Any, whose: str) -> Any:
+def own_client(client: Any, whose: str, *, resending: float = RESENDING) -> Any:
     """Make a client of the same server for what must not hang: with a pool of
     its own, which grows with the threads that wait, and with timeouts.  Warns,
     once for each client, when that has none.
@@ -90,6 +90,8 @@ def own_client(client: Any, whose: str) -> Any:
     Parameters:
       client(redis.Redis): That of a cluster is used as it is.
       whose(str): What the client was given to, for the warning.
+      resending(float): For how many seconds a command is sent again when the
+        connection breaks.
     """
     is_cluster = getattr(client, "connection_pool", None) is None
     if socket_timeout_of(client) is None and client not in _told:
@@ -101,7 +103,7 @@ def own_client(client: Any, whose: str) -> Any:
             if is_cluster
             else f"A copy with {SOCKET_TIMEOUT:g} s is used. To choose: redis.Redis(..., socket_timeout=5).",
         )
-    return client if is_cluster else client_with(client)
+    return client if is_cluster else client_with(client, resending=resending)
 
 
 def client_with(

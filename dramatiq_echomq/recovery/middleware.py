@@ -15,6 +15,9 @@ from ..validation import require_client, require_hash_tag, require_no_others
 from .recoverer import Recoverer
 from .sweeper import Sweeper
 
+#: For how many seconds a check sends a command again: the next check comes soon enough.
+RESENDING = 0.1
+
 #: How many seconds a worker that shuts down waits for a check under way.
 STOP_TIMEOUT = 5.0
 
@@ -120,7 +123,7 @@ class StalledCheckerMiddleware(Middleware):
             return None
         try:
             settings = self._settings_for(broker)
-            own = own_client(client, type(self).__name__)
+            own = own_client(client, type(self).__name__, resending=RESENDING)
             return Recoverer(
                 broker,
                 worker,

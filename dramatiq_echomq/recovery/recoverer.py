@@ -95,11 +95,14 @@ class Recoverer:
         )
 
     def prepare(self) -> None:
-        """Tell at once what would otherwise be seen at the first check, or later."""
+        """Tell at once what would otherwise be seen at the first check, or later.
+        Never raises.
+        """
         try:
             require_version(self.notices.client)
-        except ServerTooOld as error:
+        except (*REDIS_ERRORS, ServerTooOld) as error:
             self.log.trouble_began(ALL_QUEUES, error)
+            return
         if self.notices.warn_of_eviction():
             self.notices.warn_of_idle_queues(self.queue_names())
 
