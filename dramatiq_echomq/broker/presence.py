@@ -10,7 +10,7 @@ from typing import Any
 import redis
 from dramatiq.logging import get_logger
 
-from ..errors import QueueRefused
+from ..errors import EchoMQError, QueueRefused
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys
 from ..protocol.logtext import on_one_line
@@ -40,7 +40,7 @@ FIRST_RETRY, LONGEST_RETRY = 0.05, 1.0
 #: How often in a row the connection may not be found under its name before that counts as lasting.
 MOST_UNSEEN = 10
 
-ERRORS = (*REDIS_ERRORS, QueueRefused)
+ERRORS = (*REDIS_ERRORS, EchoMQError)
 
 
 class NotSeen(redis.ConnectionError):

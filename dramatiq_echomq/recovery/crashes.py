@@ -9,7 +9,7 @@ from typing import Any
 from dramatiq import Broker
 from dramatiq.logging import get_logger
 
-from ..errors import QueueRefused
+from ..errors import EchoMQError, QueueRefused
 from ..protocol.clients import REDIS_ERRORS, client_with
 from ..protocol.keys import QueueKeys, id_to_text
 from ..protocol.logtext import counted, ids_shown, on_one_line
@@ -78,7 +78,7 @@ class CrashWatch:
         """
         try:
             return self._look()
-        except (*REDIS_ERRORS, QueueRefused) as error:
+        except (*REDIS_ERRORS, EchoMQError) as error:
             if not is_refusal(error):
                 self.logger.debug("Could not look for crashed workers: %s", error)
                 return PERIOD
