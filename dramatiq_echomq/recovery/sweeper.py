@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from dramatiq.logging import get_logger
+
 
 class Sweeper(threading.Thread):
     """The thread that checks each queue once per interval.
@@ -30,6 +32,7 @@ class Sweeper(threading.Thread):
         look: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(name="dramatiq-echomq-sweeper", daemon=True)
+        self.logger = get_logger(__name__, type(self))
         self.interval = interval
         self.queue_names = queue_names
         self.check = check
@@ -40,10 +43,10 @@ class Sweeper(threading.Thread):
         self._look_due = 0.0 if look else math.inf
 
     def run(self) -> None:
-        self.prepare()
-        self._update_queues()
+        self._run_step(self.prepare)
+        self._run_step(self._update_queues)
         while not self.stopping.wait(self._seconds_to_wait()):
-            self.run_once()
+            self._run_step(self.run_once)
 
     def run_once(self) -> None:
         """Look for crashed workers if that is due, and check the queues that are."""
@@ -63,6 +66,14 @@ class Sweeper(threading.Thread):
         """
         self.stopping.set()
         self.join(timeout)
+
+    def _run_step(self, step: Callable[[], None]) -> None:
+        """Let no error that nobody thought of end the recovery of jobs."""
+        try:
+            step()
+        except Exception:
+            self.logger.exception("A step of the recovery of stalled jobs failed. It goes on after an interval.")
+            self.stopping.wait(min(self.interval / 1000, threading.TIMEOUT_MAX))
 
     def _next_due(self, due: float, wait: int | None) -> float:
         now, interval = time.monotonic(), self.interval / 1000

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from dramatiq_echomq.recovery.sweeper import Sweeper
+
+from ..support.brokers import lines
 
 
 class Clock:
@@ -96,3 +99,33 @@ def test_a_sweeper_that_stops_checks_no_further_queue(clock):
     at = clock("a", "b")
     at.sweeper.check = lambda queue_name: (at.check(queue_name), at.sweeper.stopping.set())[0]
     assert at.rounds(1) == [(1, "a")]
+
+
+@pytest.mark.parametrize("broken", ["prepare", "queue_names", "look", "check"])
+def test_no_error_that_nobody_thought_of_ends_the_thread(broken, caplog):
+    checked, calls = threading.Event(), {}
+
+    def step(name, result, done=lambda: None):
+        def call(*_):
+            calls[name] = calls.get(name, 0) + 1
+            if name == broken and calls[name] == 1:
+                raise LookupError("out of luck")
+            done()
+            return result
+
+        return call
+
+    sweeper = Sweeper(
+        interval=10,
+        queue_names=step("queue_names", ["q"]),
+        check=step("check", None, checked.set),
+        prepare=step("prepare", None),
+        look=step("look", 0.01),
+    )
+    sweeper.start()
+    try:
+        assert checked.wait(20)
+    finally:
+        sweeper.stop(5)
+    assert len(lines(caplog, "ERROR")) == 1
+    assert not sweeper.is_alive()
