@@ -8,6 +8,7 @@ import time
 import pytest
 
 from ..support.job_data import add
+from ..support.queue_data import put
 
 
 def commands(client) -> dict[str, int]:
@@ -51,6 +52,18 @@ def test_an_idle_consumer_wakes_when_a_delayed_message_is_due(broker):
 
     assert found is not None
     assert 0.14 < time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("score", [float("inf"), 2.0**75])
+def test_an_idle_consumer_rests_beside_a_job_that_is_due_at_the_end_of_time(client, broker, score):
+    put(client, delayed={"a": score}, marker={"1": score / 4096}, jobs={"a": {}})
+    consumer, started = broker.consume("q", timeout=100), time.monotonic()
+    before = sum(commands(client).values())
+
+    assert [next(consumer) for _ in range(4)] == [None] * 4
+
+    assert time.monotonic() - started > 0.25
+    assert sum(commands(client).values()) - before < 15
 
 
 @pytest.mark.parametrize("longest", [0.2, None])
