@@ -6,7 +6,7 @@ KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 … ids
 
 A flow parent waits for the job again. One whose own children are pending, or have failed and
-forbid it, may run again but not complete: finishJob sees to that.
+forbid it, may run again but not complete: finishAndFetch sees to that.
 
 Returns for each id 1, or 0 when no such job is in `failed`. An id without a job is removed from
 there, with what may be left of it.

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import os
+import socket
 import time
 from typing import Any
 from uuid import uuid4
@@ -17,18 +20,19 @@ from ..protocol.retries import BROKEN
 from ..settings import Settings
 from ..signals import send_signal
 from ..validation import LARGEST_NUMBER, require_client, require_hash_tag
-from .begin import BeginRecorder
-from .consumer import Desk, JobConsumer
-from .finish_rules import finish_rules
-from .in_flight import Holdings
-from .jobs import JOB_ID_OPTION, JobMessage, due_of, message_id_of, without_eta
+from .channel import QueueChannel
+from .consumer import JobConsumer
+from .encoding import message_id_of
+from .in_flight_jobs import InFlightJobs
+from .jobs import JOB_ID_OPTION, due_of, without_eta
 from .lifecycle import LockingBroker
 from .lock_renewer import LockManager
 from .message_options import require_options
 from .options import POLICY_OPTIONS, opts_of, policies_of, priority_of
 from .presence import PRESENCE_TIMEOUT, Presence
 from .queue import JobQueue
-from .stalled_failures import StalledFailures, fail_deferred
+from .rules import rules_of
+from .stalled_failures import StalledFailures
 from .worker_id import WorkerId
 
 #: The socket timeout of the connections that take jobs, in seconds.
@@ -108,10 +112,10 @@ class EchoMQBroker(LockingBroker):
         self.queues: set[str] = set()
         self.actor_options |= POLICY_OPTIONS.keys()
         self.worker_id = WorkerId()
-        self.holdings = Holdings(self.settings.lock_duration)
+        self.in_flight = InFlightJobs(self.settings.lock_duration)
         self.locks = LockManager(
             self._renewing_client,
-            self.holdings,
+            self.in_flight,
             keys_of=self._keys_of,
             lock_duration=self.settings.lock_duration,
             report=lambda smallest_ttl: send_signal(self, "after_locks_renewed", smallest_ttl=smallest_ttl),
@@ -119,12 +123,13 @@ class EchoMQBroker(LockingBroker):
         self._commands_client = own_client(self.client, type(self).__name__)
         self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, resending=0)
         self.presence = self._make_presence() if self.settings.crash_detection else None
-        self.begins = BeginRecorder(self.client, self._keys_of)
-        self._desks: dict[str, Desk] = {}
+        self._channels: dict[str, QueueChannel] = {}
+        self._policies: str | None = None
         self.add_middleware(StalledFailures(self._commands_client, self.settings.prefix))
 
     def declare_actor(self, actor: Actor[Any, Any]) -> None:
         require_options(actor.options, f"option of actor {actor.actor_name!r}")
+        self._policies = None
         super().declare_actor(actor)
 
     def declare_queue(self, queue_name: str) -> None:
@@ -175,15 +180,15 @@ class EchoMQBroker(LockingBroker):
           timeout(int): The idle timeout in ms.
 
         Returns:
-          Consumer: A consumer that takes jobs from Redis.
+          Consumer: A consumer that fetches jobs from Redis.
         """
         if self.presence is not None:
             self.presence.add_queue(q_name(queue_name))
-        return JobConsumer(self._desk(queue_name), prefetch, timeout)
+        return JobConsumer(self, queue_name, prefetch, timeout)
 
     def flush(self, queue_name: str) -> None:
         """Drop all the messages of a queue, finished ones included."""
-        self._desk(queue_name).queue.purge()
+        self.channel(queue_name).queue.purge()
 
     def flush_all(self) -> None:
         """Drop all messages of all declared queues."""
@@ -213,7 +218,6 @@ class EchoMQBroker(LockingBroker):
 
     def close(self) -> None:
         """Close the connections that the broker opened besides its client's."""
-        self.begins.close()
         seen_by = [self.presence.client] if self.presence is not None else []
         for client in (self._commands_client, self._taking_client, *self.locks.clients.all(), *seen_by):
             if hasattr(client, "connection_pool"):  # that of a cluster has no connections of its own
@@ -221,15 +225,15 @@ class EchoMQBroker(LockingBroker):
 
     def get_queue_message_counts(self, queue_name: str) -> QueueCounts:
         """Count the jobs of a queue in each state."""
-        return self._desk(queue_name).queue.counts()
+        return self.channel(queue_name).queue.counts()
 
     def pause(self, queue_name: str) -> None:
         """Keep all workers, in every language, from taking jobs of a queue."""
-        self._desk(queue_name).queue.set_paused(True)
+        self.channel(queue_name).queue.set_paused(True)
 
     def resume(self, queue_name: str) -> None:
         """Let workers take the jobs of a paused queue again."""
-        self._desk(queue_name).queue.set_paused(False)
+        self.channel(queue_name).queue.set_paused(False)
 
     def retry(self, queue_name: str, job_id: str | bytes | Message[Any] | MessageProxy) -> bool:
         """Make a failed job available again, with no stalls on record.
@@ -243,7 +247,7 @@ class EchoMQBroker(LockingBroker):
         Returns:
           bool: False when the queue has no such failed job.
         """
-        queue = self._desk(queue_name).queue
+        queue = self.channel(queue_name).queue
         if isinstance(job_id, Message | MessageProxy):
             own_id, message_id = job_id.options.get(JOB_ID_OPTION), job_id.message_id
         else:
@@ -265,7 +269,7 @@ class EchoMQBroker(LockingBroker):
             due=due,
             delay=delay,
         )
-        self._desk(message.queue_name).queue.add(
+        self.channel(message.queue_name).queue.add(
             job_id,
             name=message.actor_name,
             data=without_eta(message).encode(),
@@ -275,30 +279,21 @@ class EchoMQBroker(LockingBroker):
             priority=priority_of(opts),
         )
 
-    def _desk(self, queue_name: str) -> Desk:
-        name = q_name(queue_name)
-        if name not in self._desks:
-            settings = self.settings
-            desk = Desk(
-                JobQueue(
-                    self._keys_of(name),
-                    self._commands_client,
-                    self._taking_client,
-                    self.worker_id,
-                    finish_rules(settings),
-                ),
-                holdings=self.holdings,
-                locks=self.locks,
-                is_draining=lambda: self.is_draining,
-                lock_duration=settings.lock_duration,
-                policies=lambda: policies_of(self.actors.values()),
-                stalled_out=self._fail_deferred,
-            )
-            self._desks.setdefault(name, desk)
-        return self._desks[name]
+    @property
+    def policies(self) -> str:
+        """What the actors say about jobs that programs in other languages add, a JSON object."""
+        if self._policies is None:
+            self._policies = json.dumps(policies_of(self.actors.values()))
+        return self._policies
 
-    def _fail_deferred(self, message: JobMessage, consumer: Consumer) -> None:
-        fail_deferred(self, message, consumer.nack)
+    def channel(self, queue_name: str) -> QueueChannel:
+        """Return what this process has to do with a queue, however its name is written."""
+        name = q_name(queue_name)
+        if name not in self._channels:
+            rules = rules_of(self.settings, f"{socket.gethostname()}:{os.getpid()}")
+            queue = JobQueue(self._keys_of(name), self._commands_client, self._taking_client, rules)
+            self._channels.setdefault(name, QueueChannel(self, queue))
+        return self._channels[name]
 
     def _make_presence(self) -> Presence:
         client = client_with(self.client, socket_timeout=PRESENCE_TIMEOUT, resending=0)

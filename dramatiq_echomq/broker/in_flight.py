@@ -1,16 +1,17 @@
 from __future__ import annotations
 
-import dataclasses
-import threading
+import enum
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from dramatiq.middleware import Interrupt
 
-from .jobs import JobMessage
-from .threads import Runner, absorb
+from ..protocol.keys import id_to_text
+from .jobs import FetchedJob, Outcome
+from .threads import Runner, wait_for_interrupt
+
+if TYPE_CHECKING:
+    from .in_flight_jobs import InFlightJobs
 
 
 class LockLost(Interrupt):
@@ -20,209 +21,221 @@ class LockLost(Interrupt):
     """
 
 
-@dataclasses.dataclass(eq=False)
-class Holding:
-    """A job that this process holds."""
+class State(enum.Enum):
+    """See :class:`InFlightJob`."""
 
-    message: JobMessage
-    renewed_at: float
-    runner: Runner | None = None
-    is_finishing: bool = False
-    is_doubtful: bool = False
+    TAKEN = "taken"
+    RUNNING = "running"
+    FINISHING = "finishing"
+    DONE = "done"
+    LOST = "lost"
+    RETURNING = "returning"
+    UNCERTAIN = "uncertain"
+
+
+#: In these states a job is not this process's any more.
+ENDED = (State.DONE, State.LOST)
+
+#: In these states a job must not be started, and is not finished.
+REFUSED = (*ENDED, State.RETURNING)
+
+
+class InFlightJob:
+    """A job that this process holds, from its fetch to its end::
+
+        fetched
+           |
+           v     start            finish                end
+         TAKEN ---------> RUNNING -----> FINISHING -----------> DONE
+         |  ^ | |            |              ^                    ^
+         |  | | +--------- finish ----------+                end |
+         |  | +----------- withdraw ----> RETURNING -------------+
+         |  |                |                | doubt: the reply was lost
+         |  |                |                v
+         |  +----- renewed ----------- UNCERTAIN
+         | lose              | lose           | lose
+         v                   v                v
+        LOST                LOST             LOST
+
+    A job that is finishing is not interrupted and not lost: Redis has the
+    last word about it.
+
+    Parameters:
+      fetched(FetchedJob)
+      queue_name(str)
+      jobs(InFlightJobs): What counts it.
+      sequence(int): Its place among the jobs that this process fetched.
+      fetched_at(float): The monotonic time just before it was fetched.
+
+    Attributes:
+      state(State)
+      outcome(Outcome): How it ended, once that is known.
+      renewed_at(float): The monotonic time just before its lock was last renewed.
+      runner(Runner): The thread that runs it.
+      result(object): What its actor returned.
+      failed_enqueue(BaseException): Why a message that follows from it could
+        not be enqueued.
+      is_announced(bool): Whether the middleware has heard that it starts.
+      was_renewed_late(bool): Whether that has been logged.
+    """
+
+    __slots__ = (
+        "_interrupt_is_coming",
+        "failed_enqueue",
+        "fetched",
+        "finishing_since",
+        "is_announced",
+        "jobs",
+        "outcome",
+        "queue_name",
+        "renewed_at",
+        "result",
+        "runner",
+        "sequence",
+        "state",
+        "was_renewed_late",
+    )
+
+    def __init__(
+        self, fetched: FetchedJob, queue_name: str, jobs: InFlightJobs, sequence: int, fetched_at: float
+    ) -> None:
+        self.fetched = fetched
+        self.queue_name = queue_name
+        self.jobs = jobs
+        self.sequence = sequence
+        self.renewed_at = fetched_at
+        self.state = State.TAKEN
+        self.outcome: Outcome | None = None
+        self.runner: Runner | None = None
+        self.result: Any = None
+        self.failed_enqueue: BaseException | None = None
+        self.is_announced = False
+        self.was_renewed_late = False
+        self.finishing_since = 0.0
+        self._interrupt_is_coming = False
+
+    @property
+    def job_id(self) -> str:
+        return id_to_text(self.fetched.job_id)
+
+    @property
+    def is_lost(self) -> bool:
+        return self.state is State.LOST
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is not this process's any more."""
+        return self.state in ENDED
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it must not be started and is not finished: it has ended, or goes back."""
+        return self.state in REFUSED
+
+    @property
+    def needs_renewal(self) -> bool:
+        """Whether its lock must have ended by this process's own clock, or may have been given up."""
+        return self.state is State.UNCERTAIN or self.is_overdue
 
     @property
     def is_overdue(self) -> bool:
         """Whether its lock must have ended by this process's own clock."""
-        return time.monotonic() - self.renewed_at > self.message.job.lock_duration / 1000
+        return time.monotonic() - self.renewed_at > self.fetched.lock_duration / 1000
 
     @property
     def is_orphaned(self) -> bool:
         """Whether the thread that ran it died, as interrupts can do to threads, even while they finish a job."""
         return self.runner is not None and not self.runner.is_alive()
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it has been finishing for longer than its lock lasts: nobody may wait for it for ever."""
+        is_finishing = self.state is State.FINISHING
+        return is_finishing and time.monotonic() - self.finishing_since > self.fetched.lock_duration / 1000
 
-class Holdings:
-    """The jobs that this process holds: those that wait in its memory, and
-    those that run.  Any thread may ask and tell.  Threads are woken only for
-    what they wait for: each needless wake-up costs more than all the rest.
-
-    Parameters:
-      usual_duration(int): How many ms a lock lasts where a job does not say so.
-
-    Attributes:
-      hurry(Event): Set when a job was taken whose lock is shorter than usual.
-      threads(int): How many threads the worker has to run jobs on.
-    """
-
-    def __init__(self, usual_duration: int) -> None:
-        self.usual_duration = usual_duration
-        self.hurry = threading.Event()
-        self.threads = 0
-        self._by_token: dict[bytes, Holding] = {}
-        self._counts: Counter[str] = Counter()
-        self._wanted_counts: dict[str, int] = {}
-        self._suspect: bytes | None = None
-        self._threads_set_aside = 0
-        self._suspects_set_aside = 0
-        # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.
-        self._mutex = threading.RLock()
-        self._changed = threading.Condition(self._mutex)
-
-    def hold(self, messages: Iterable[JobMessage], taken_at: float) -> None:
-        """Note jobs that were taken.
-
-        Parameters:
-          messages(Iterable[JobMessage])
-          taken_at(float): The monotonic time just before they were taken.
-        """
-        with self._mutex:
-            for message in messages:
-                self._by_token[message.job.token] = Holding(message, taken_at)
-                self._counts[message.queue_name] += 1
-                if message.job.lock_duration < self.usual_duration:
-                    self.hurry.set()
-
-    @contextmanager
-    def set_aside(self, most: int) -> Iterator[tuple[int, int]]:
-        """Set aside for a pickup what those of other queues must not count on
-        at the same time, until its jobs are held.
-
-        Parameters:
-          most(int): How many jobs it takes at most.
+    def start(self) -> bool:
+        """Note that the current thread runs the job from now on.
 
         Returns:
-          tuple[int, int]: How many threads are idle, and how many suspects it
-            may take.
+          bool: False when the job is not this process's any more.
         """
-        with self._mutex:
-            holdings = self._by_token.values()
-            busy = sum(not holding.is_finishing for holding in holdings) + self._threads_set_aside
-            threads = min(max(self.threads - busy, 0), most)
-            has_suspect = self._suspects_set_aside or any(holding.message.job.is_suspect for holding in holdings)
-            suspects = 0 if has_suspect else 1
-            self._threads_set_aside += threads
-            self._suspects_set_aside += suspects
-        try:
-            yield threads, suspects
-        finally:
-            with self._mutex:
-                self._threads_set_aside -= threads
-                self._suspects_set_aside -= suspects
+        with self.jobs.mutex:
+            if self.state is State.UNCERTAIN:  # nobody else will start it here
+                self.jobs.change(self, State.LOST)
+            if self.state is not State.TAKEN:
+                return False
+            self.runner = Runner()
+            self.jobs.change(self, State.RUNNING)
+            return True
 
-    def begin(self, message: JobMessage) -> None:
-        """Note that the current thread runs a job."""
-        message.on_exception = self.finishing
-        with self._mutex:
-            if holding := self._by_token.get(message.job.token):
-                holding.runner = Runner()
+    def withdraw(self) -> bool:
+        """Note that the job is about to be given back.
 
-    def finishing(self, message: JobMessage, raised: BaseException | None = None) -> None:
-        """Note that a job is about to be finished or given back: from now on
+        Returns:
+          bool: False when it has been started, or is not this process's any more.
+        """
+        with self.jobs.mutex:
+            if self.state not in (State.TAKEN, State.UNCERTAIN):
+                return False
+            self.jobs.change(self, State.RETURNING)
+            return True
+
+    def finish(self, raised: BaseException | None = None) -> None:
+        """Note that the job is about to be finished or given back: from now on
         nothing interrupts its thread, and what was on its way arrives here.
 
         Parameters:
-          message(JobMessage)
           raised(BaseException): What its actor raised.
         """
+        if self.state is State.FINISHING:
+            return
         try:
-            if self._begin_to_finish(message) and not isinstance(raised, LockLost):
-                absorb(LockLost)
+            if self._begin_to_finish() and not isinstance(raised, LockLost):
+                wait_for_interrupt(LockLost)
         except LockLost:  # it came before it was waited for
-            self._begin_to_finish(message)
+            self._begin_to_finish()
 
-    def doubt(self, message: JobMessage) -> None:
-        """Note that a job may or may not have been given back: it is kept, and
+    def doubt(self) -> None:
+        """Note that the job may or may not have been given back: it is kept, and
         its lock must be renewed before it is run.
         """
-        with self._mutex:
-            if holding := self._by_token.get(message.job.token):
-                holding.is_finishing, holding.is_doubtful = False, True
+        with self.jobs.mutex:
+            if self.state not in ENDED:
+                self.jobs.change(self, State.UNCERTAIN)
 
-    def lose(self, holding: Holding) -> bool:
-        """Give up a job whose lock is lost, and interrupt its thread.
+    def renewed(self, at: float) -> None:
+        """Note that its lock was renewed, by a call that began at this monotonic time."""
+        with self.jobs.mutex:
+            self.renewed_at = max(self.renewed_at, at)
+            if self.state is State.UNCERTAIN:
+                self.jobs.change(self, State.TAKEN)
+
+    def lose(self) -> bool:
+        """Give the job up since its lock is lost, and interrupt its thread.
 
         Returns:
           bool: False when the job is being finished: then Redis has the last word.
         """
-        message = holding.message
-        with self._mutex:
-            if holding.is_finishing or message.job.token not in self._by_token:
+        with self.jobs.mutex:
+            if self.state is State.FINISHING or self.state in REFUSED:
                 return False
-            message.lock_lost = True
-            self._drop(message)
-            if holding.runner is not None:
-                message.interrupted = True
-                holding.runner.interrupt(LockLost)
+            self.jobs.change(self, State.LOST)
+            if self.runner is not None:
+                self._interrupt_is_coming = True
+                self.runner.interrupt(LockLost)
             return True
 
-    def forget(self, message: JobMessage) -> None:
-        """Note that a job is finished, given back or given up."""
-        with self._mutex:
-            self._drop(message)
+    def end(self) -> None:
+        """Note that the job is finished, given back or given up."""
+        with self.jobs.mutex:
+            if self.state not in ENDED:
+                self.jobs.change(self, State.DONE)
 
-    def clear(self) -> None:
-        """Forget every job.  Those that wait in memory are not to be run any more."""
-        with self._mutex:
-            for holding in self._by_token.values():
-                holding.message.lock_lost |= holding.runner is None
-            self._by_token.clear()
-            self._counts.clear()
-            self._suspect = None
-            self._changed.notify_all()
-
-    def find(self, message: JobMessage) -> Holding | None:
-        return self._by_token.get(message.job.token)
-
-    def all(self) -> list[Holding]:
-        with self._mutex:
-            return list(self._by_token.values())
-
-    def by_queue_and_duration(self) -> dict[tuple[str, int], list[Holding]]:
-        """The jobs in groups of those that one call can renew."""
-        groups: defaultdict[tuple[str, int], list[Holding]] = defaultdict(list)
-        for holding in self.all():
-            groups[holding.message.queue_name, holding.message.job.lock_duration].append(holding)
-        return groups
-
-    def count(self, queue_name: str) -> int:
-        """How many jobs of a queue this process holds."""
-        return self._counts[queue_name]
-
-    def wait_for_room(self, queue_name: str, most: int, timeout: float) -> None:
-        """Wait until at most this many jobs of a queue are held, or for so many seconds."""
-        with self._mutex:
-            self._wanted_counts[queue_name] = most
-            self._changed.wait_for(lambda: self._counts[queue_name] <= most, timeout)
-            self._wanted_counts.pop(queue_name, None)
-
-    def wait_for_suspect(self, timeout: float) -> None:
-        """Wait until the suspect that runs has ended, or for so many seconds."""
-        with self._mutex:
-            self._changed.wait_for(lambda: self._suspect is None, timeout)
-
-    def claim_suspect(self, message: JobMessage) -> bool:
-        """Let one suspect of the process run, a job that has stalled before."""
-        with self._mutex:
-            if self._suspect not in (None, message.job.token):
-                return False
-            self._suspect = message.job.token
-            return True
-
-    def _begin_to_finish(self, message: JobMessage) -> bool:
+    def _begin_to_finish(self) -> bool:
         """Keep interrupts away, and tell whether one is on its way."""
-        with self._mutex:
-            if holding := self._by_token.get(message.job.token):
-                holding.is_finishing = True
-            on_its_way, message.interrupted = message.interrupted, False
-            return on_its_way
-
-    def _drop(self, message: JobMessage) -> None:
-        if self._by_token.pop(message.job.token, None) is None:
-            return
-        queue_name = message.queue_name
-        self._counts[queue_name] -= 1
-        if self._suspect == message.job.token:
-            self._suspect = None
-            self._changed.notify_all()
-        elif self._counts[queue_name] <= self._wanted_counts.get(queue_name, -1):
-            self._changed.notify_all()
+        with self.jobs.mutex:
+            if self.state is not State.FINISHING and self.state not in REFUSED:
+                self.finishing_since = time.monotonic()
+                self.jobs.change(self, State.FINISHING)
+            is_coming, self._interrupt_is_coming = self._interrupt_is_coming, False
+            return is_coming

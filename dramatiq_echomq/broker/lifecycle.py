@@ -1,116 +1,172 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
-from dramatiq import Broker, Middleware
+from dramatiq import Broker, Middleware, Worker
 from dramatiq.middleware import SkipMessage
 
-from ..protocol.keys import id_to_text
-from .begin import BeginRecorder
-from .in_flight import Holdings
+from .in_flight import InFlightJob
+from .in_flight_jobs import InFlightJobs
 from .jobs import JobMessage
 from .lock_renewer import LockManager
 from .presence import Presence
 
 
 class LockingBroker(Broker):
-    """The part of a broker that follows its messages through a worker: their
-    locks are kept from the worker's boot to the end of its shutdown, and what
-    Dramatiq tells its middleware about a message fits what Redis knows.
+    """The part of a broker that follows its messages through a worker: what
+    Dramatiq tells its middleware becomes the states of jobs, and what it tells
+    them about a message fits what Redis knows.
 
     Attributes:
-      holdings(Holdings): The jobs that this process holds.
-      locks(LockManager): What renews their locks.
+      in_flight(InFlightJobs): The jobs that this process holds.
+      locks(LockManager): What renews their locks, from the worker's boot to
+        the end of its shutdown.
       presence(Presence | None): What shows others that this process is there.
-      begins(BeginRecorder): What tells Redis that they have begun.
-      is_draining(bool): Whether the worker is about to end.
     """
 
-    holdings: Holdings
+    in_flight: InFlightJobs
     locks: LockManager
     presence: Presence | None
-    begins: BeginRecorder
 
     def __init__(self, middleware: list[Middleware] | None = None) -> None:
-        self.is_draining = False
         self._processing = threading.local()
+        self._before: dict[str, Callable[..., None]] = {
+            "worker_boot": self._before_worker_boot,
+            "worker_shutdown": self._before_worker_shutdown,
+            "process_message": self._before_process_message,
+            "ack": self._before_ack,
+            "nack": self._before_nack,
+        }
+        self._after: dict[str, Callable[..., None]] = {
+            "worker_shutdown": self._after_worker_shutdown,
+            "process_message": self._after_process_message,
+            "skip_message": self._after_skip_message,
+            "ack": self._after_ack,
+            "nack": self._after_nack,
+        }
         super().__init__(middleware=middleware)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the worker is about to end."""
+        return self.in_flight.is_draining
 
     def note_failed_enqueue(self, error: Exception) -> None:
         """Middleware enqueues retries and callbacks, and Dramatiq swallows
         what they raise: the message must not be acked as if all was well.
         """
-        message = getattr(self._processing, "message", None)
-        if message is not None:
-            message.failed_enqueue = error
+        job: InFlightJob | None = getattr(self._processing, "job", None)
+        if job is not None:
+            job.failed_enqueue = error
 
     def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
-        message = args[0] if args else None
-        if isinstance(message, JobMessage) and message.lock_lost:
-            self._refuse_lost(signal, message)
-            return
-        if signal == "worker_boot":
-            self.locks.start()
-            if self.presence is not None:
-                self.presence.start()
-            self.is_draining, self.holdings.threads = False, args[0].worker_threads
-        elif signal == "worker_shutdown":
-            self.is_draining, self.holdings.threads = True, 0
-        if signal == "process_message" and isinstance(message, JobMessage):
-            message.was_announced = True
-        super().emit_before(signal, *args, **kwargs)
-        if signal == "process_message" and isinstance(message, JobMessage):
-            self.holdings.begin(message)
-            if message.lock_lost:
-                self._refuse_lost(signal, message)
-            if not message.job.has_begun:
-                self.begins.record(message.queue_name, message.job)
+        handle = self._before.get(signal)
+        if handle is None:
+            super().emit_before(signal, *args, **kwargs)
+        else:
+            handle(*args, **kwargs)
 
     def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
-        message = args[0] if args else None
+        handle = self._after.get(signal)
+        if handle is None:
+            super().emit_after(signal, *args, **kwargs)
+        else:
+            handle(*args, **kwargs)
+
+    def _before_worker_boot(self, worker: Worker) -> None:
+        self.locks.start()
+        if self.presence is not None:
+            self.presence.start()
+        self.in_flight.boot(worker)
+        super().emit_before("worker_boot", worker)
+
+    def _before_worker_shutdown(self, worker: Worker) -> None:
+        self.in_flight.drain()
+        super().emit_before("worker_shutdown", worker)
+
+    def _after_worker_shutdown(self, worker: Worker) -> None:
+        super().emit_after("worker_shutdown", worker)
+        self.locks.stop()
+        if self.presence is not None:
+            self.presence.stop()
+
+    def _before_process_message(self, message: Any) -> None:
+        if not isinstance(message, JobMessage):
+            super().emit_before("process_message", message)
+            return
+        if not message.job.is_refused:
+            message.job.is_announced = True
+            super().emit_before("process_message", message)
+        if not message.job.start():
+            message.fail()
+            raise SkipMessage(f"job {message.job.job_id!r} is not this worker's any more")
+
+    def _after_process_message(self, message: Any, **kwargs: Any) -> None:
+        if not isinstance(message, JobMessage):
+            super().emit_after("process_message", message, **kwargs)
+            return
+        message.job.finish(kwargs.get("exception"))
+        if message.job.is_refused:
+            self._skip_refused(message)
+        else:
+            self._tell_of_end(message, **kwargs)
+
+    def _after_skip_message(self, message: Any) -> None:
         if isinstance(message, JobMessage):
-            if signal in ("process_message", "skip_message"):
-                self.holdings.finishing(message, kwargs.get("exception"))
-            if message.lock_lost:
-                self._tell_of_lost(signal, message)
+            message.job.finish()
+            if message.job.is_refused:
+                self._skip_refused(message)
                 return
-            if signal == "process_message":
-                self._after_process_message(message, **kwargs)
-                return
-        super().emit_after(signal, *args, **kwargs)
-        if signal == "worker_shutdown":
-            self.locks.stop()
-            if self.presence is not None:
-                self.presence.stop()
+        super().emit_after("skip_message", message)
 
-    def _refuse_lost(self, signal: str, message: JobMessage) -> None:
-        """A job that is lost is not run, and nobody is told that it ended."""
-        message.fail()
-        if signal == "process_message":
-            raise SkipMessage(f"job {id_to_text(message.job.job_id)!r} is not this worker's any more")
+    def _before_ack(self, message: Any) -> None:
+        if not _is_refused(message):
+            super().emit_before("ack", message)
 
-    def _tell_of_lost(self, signal: str, message: JobMessage) -> None:
+    def _before_nack(self, message: Any) -> None:
+        if not _is_refused(message):
+            super().emit_before("nack", message)
+
+    def _after_ack(self, message: Any) -> None:
+        if not _was_refused(message):
+            super().emit_after("ack", message)
+
+    def _after_nack(self, message: Any) -> None:
+        if not _was_refused(message):
+            super().emit_after("nack", message)
+
+    def _skip_refused(self, message: JobMessage) -> None:
         """A job that was lost while it ran is neither retried nor has a
         result: to the middleware it was skipped, if they heard of it at all.
         """
         message.fail()
-        if message.was_announced and signal in ("process_message", "skip_message"):
+        if message.job.is_announced:
             super().emit_after("skip_message", message)
 
-    def _after_process_message(
-        self, message: JobMessage, *, result: Any = None, exception: BaseException | None = None
-    ) -> None:
-        message.result = result
-        self._processing.message = message
+    def _tell_of_end(self, message: JobMessage, *, result: Any = None, exception: BaseException | None = None) -> None:
+        job = message.job
+        job.result = result
+        self._processing.job = job
         try:
             super().emit_after("process_message", message, result=result, exception=exception)
         finally:
-            self._processing.message = None
-        if message.failed_enqueue is not None and not message.failed:
+            self._processing.job = None
+        if job.failed_enqueue is not None and not message.failed:
             self.logger.error(
                 "Job %r is failed: a message that follows from it could not be enqueued. Retry it once Redis answers.",
-                id_to_text(message.job.job_id),
+                job.job_id,
             )
             message.fail()
-            message.stuff_exception(exception or message.failed_enqueue)
+            message.stuff_exception(exception or job.failed_enqueue)
+
+
+def _is_refused(message: Any) -> bool:
+    """Whether nobody is to hear of a message any more."""
+    return isinstance(message, JobMessage) and message.job.is_refused
+
+
+def _was_refused(message: Any) -> bool:
+    """Whether nobody has heard of the end of a message."""
+    return isinstance(message, JobMessage) and (message.job.is_refused and message.job.outcome is None)

@@ -13,8 +13,8 @@ from ..protocol.keys import QueueKeys, id_to_text
 from ..protocol.logtext import on_one_line
 from ..protocol.msgpack import msgpack_list
 from ..protocol.scripts import load
-from .in_flight import Holding, Holdings
-from .jobs import JobMessage
+from .in_flight import InFlightJob
+from .in_flight_jobs import InFlightJobs
 from .lock_timer import LockTimer
 from .renewal_clients import ROUNDS_PER_LOCK, RenewalClients, renewal_timeout
 
@@ -24,7 +24,7 @@ class LockManager:
 
     Parameters:
       make_client(Callable): Makes a client with a socket timeout in seconds.
-      holdings(Holdings): The jobs.
+      in_flight(InFlightJobs): The jobs.
       keys_of(Callable): Gives the keys of a queue by its name.
       lock_duration(int): How many ms a lock lasts where a job does not say so.
       report(Callable): Called after a round of renewals with the smallest TTL
@@ -34,7 +34,7 @@ class LockManager:
     def __init__(
         self,
         make_client: Callable[[float], Any],
-        holdings: Holdings,
+        in_flight: InFlightJobs,
         *,
         keys_of: Callable[[str], QueueKeys],
         lock_duration: int,
@@ -42,7 +42,7 @@ class LockManager:
     ) -> None:
         self.logger = get_logger(__name__, type(self))
         self.clients = RenewalClients(make_client, lock_duration)
-        self.holdings = holdings
+        self.in_flight = in_flight
         self.keys_of = keys_of
         self.lock_duration = lock_duration
         self.report = report
@@ -54,14 +54,14 @@ class LockManager:
     def start(self) -> None:
         """Begin to renew."""
         if self._timer is None:
-            self._timer = LockTimer(self, self.holdings.hurry)
+            self._timer = LockTimer(self, self.in_flight.hurry)
             self._timer.start()
 
     def stop(self) -> None:
         """Let go of everything: what is still held ends with its lock."""
         timer, self._timer = self._timer, None
         if timer is not None:
-            self.holdings.clear()
+            self.in_flight.clear()
             timer.stop()
 
     @property
@@ -78,10 +78,10 @@ class LockManager:
     @property
     def timeout(self) -> float:
         """How many seconds a round may take: it follows the shortest lock that is held."""
-        return renewal_timeout(min([self.lock_duration, *(each.message.job.lock_duration for each in self._held())]))
+        return renewal_timeout(min([self.lock_duration, *(each.fetched.lock_duration for each in self._held())]))
 
     def seconds_per_round(self) -> float:
-        durations = [each.message.job.lock_duration for each in self._held()]
+        durations = [each.fetched.lock_duration for each in self._held()]
         return min([self.lock_duration, *durations]) / 1000 / ROUNDS_PER_LOCK
 
     def next_expiry(self) -> float:
@@ -89,31 +89,29 @@ class LockManager:
         now = time.monotonic()
         return min((expiry for each in self._held() if (expiry := _expiry(each)) > now), default=math.inf)
 
-    def renew_if_overdue(self, message: JobMessage) -> bool:
+    def renew_if_overdue(self, job: InFlightJob) -> bool:
         """Make sure of a job whose lock was not renewed in time: its owner may
         come back as long as nobody recovered the job.
 
         Returns:
           bool: Whether the lock was renewed.
         """
-        holding = self.holdings.find(message)
-        if holding is None or not (holding.is_overdue or holding.is_doubtful):
+        if job.has_ended or not job.needs_renewal:
             return False
-        return self.win_back(message)
+        return self.win_back(job)
 
-    def win_back(self, message: JobMessage) -> bool:
+    def win_back(self, job: InFlightJob) -> bool:
         """Renew the lock of a job that Redis said is not this process's: the
         lock may have ended, and nobody may have recovered the job.
 
         Returns:
           bool: Whether the lock was renewed.
         """
-        holding = self.holdings.find(message)
-        if holding is None:
+        if job.has_ended:
             return False
         asked_at = time.monotonic()
-        self._renew_group(message.queue_name, message.job.lock_duration, [holding])
-        return holding.renewed_at >= asked_at
+        self._renew_group(job.queue_name, job.fetched.lock_duration, [job])
+        return job.renewed_at >= asked_at
 
     def renew(self) -> None:
         """Renew every lock once, those that end first before the others.  When
@@ -146,30 +144,29 @@ class LockManager:
 
     def give_up_overdue(self, queue_name: str | None = None) -> None:
         """Give up the jobs, of one queue or of all, whose locks must have ended."""
-        for holding in self._held():
-            if holding.is_overdue and queue_name in (None, holding.message.queue_name):
-                self._lose(holding)
+        for job in self._held():
+            if job.is_overdue and queue_name in (None, job.queue_name):
+                self._lose(job)
 
-    def _held(self) -> list[Holding]:
-        return self.holdings.all()
+    def _held(self) -> list[InFlightJob]:
+        return self.in_flight.all()
 
     def _forget_orphans(self) -> None:
-        for holding in self._held():
-            if holding.is_orphaned:
-                job_id = id_to_text(holding.message.job.job_id)
-                self.logger.warning("The thread of job %r died. Its lock ends.", job_id)
-                self.holdings.forget(holding.message)
+        for job in self._held():
+            if job.is_orphaned:
+                self.logger.warning("The thread of job %r died. Its lock ends.", job.job_id)
+                job.end()
 
-    def _groups(self) -> list[tuple[tuple[str, int], list[Holding]]]:
+    def _groups(self) -> list[tuple[tuple[str, int], list[InFlightJob]]]:
         """The jobs in groups of those that one call can renew, in the order in
         which to do so.  A queue in trouble comes last: it may hold up the round.
         """
-        groups = self.holdings.by_queue_and_duration().items()
+        groups = self.in_flight.by_queue_and_duration().items()
         return sorted(groups, key=lambda each: (each[0][0] in self._failed_queues, min(map(_expiry, each[1]))))
 
-    def _renew_group(self, queue_name: str, lock_duration: int, group: list[Holding]) -> int:
+    def _renew_group(self, queue_name: str, lock_duration: int, group: list[InFlightJob]) -> int:
         keys, now = self.keys_of(queue_name), time.monotonic()
-        jobs = [holding.message.job for holding in group]
+        jobs = [job.fetched for job in group]
         lost_tokens, smallest_ttl, refused_tokens, reason = load("extendLocks-1.lua")(
             self.clients.with_timeout(self.timeout),
             [keys.stalled],
@@ -181,14 +178,14 @@ class LockManager:
                 msgpack_list([job.started for job in jobs]),
             ],
         )
-        for holding in group:
-            if holding.message.job.token in lost_tokens:
-                self._lose(holding)
-            elif holding.message.job.token not in refused_tokens:
-                holding.renewed_at, holding.is_doubtful = max(holding.renewed_at, now), False
-        if 0 <= smallest_ttl < lock_duration / 2 and not all(holding.message.was_renewed_late for holding in group):
-            for holding in group:
-                holding.message.was_renewed_late = True
+        for held in group:
+            if held.fetched.token in lost_tokens:
+                self._lose(held)
+            elif held.fetched.token not in refused_tokens:
+                held.renewed(now)
+        if 0 <= smallest_ttl < lock_duration / 2 and not all(held.was_renewed_late for held in group):
+            for held in group:
+                held.was_renewed_late = True
             self.logger.warning(
                 "A lock of queue %r had %d of its %d ms left when it was renewed: this process or Redis was blocked.",
                 queue_name,
@@ -234,15 +231,15 @@ class LockManager:
         reason = f"{type(error).__name__}: {on_one_line(str(error))}"
         self.logger.warning("%s cannot be renewed for now: %s", what, reason, exc_info=None if is_known else error)
 
-    def _lose(self, holding: Holding) -> None:
-        if self.holdings.lose(holding):
+    def _lose(self, job: InFlightJob) -> None:
+        if job.lose():
             self.logger.warning(
                 "Lost the lock of job %r of queue %r: this process was blocked or cut off for too long. %s",
-                id_to_text(holding.message.job.job_id),
-                holding.message.queue_name,
-                "Its actor is interrupted." if holding.runner else "It is not run here.",
+                job.job_id,
+                job.queue_name,
+                "Its actor is interrupted." if job.runner else "It is not run here.",
             )
 
 
-def _expiry(holding: Holding) -> float:
-    return holding.renewed_at + holding.message.job.lock_duration / 1000
+def _expiry(job: InFlightJob) -> float:
+    return job.renewed_at + job.fetched.lock_duration / 1000

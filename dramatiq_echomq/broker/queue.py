@@ -2,18 +2,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
-
-import redis
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..errors import QueueRefused
 from ..protocol import scripts
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import QueueCounts
-from .jobs import JobMessage, TakenJob
+from .jobs import FetchedJob, Outcome
+from .replies import Reply, reply_from
 from .schedulers import Schedule, SchedulerStopped, next_job
-from .worker_id import WorkerId
 
 #: What `version` of a queue's meta becomes when no other runtime has set it.
 META_VERSION = "echomq:1"
@@ -24,39 +22,26 @@ BATCH = 1_000
 #: The shortest wait for a marker in s. Redis before 7 cuts a timeout down to whole ms, and 0 is for ever.
 SHORTEST_WAIT = 0.002
 
-#: What finishing a job comes to, as ``finishJob-1.lua`` says it.
-FINISHED, FAILED_INSTEAD, NOT_OWNED, GONE = 1, 2, 0, -1
-
-
-class Finished(NamedTuple):
-    """What :meth:`JobQueue.finish` returns.
-
-    Parameters:
-      outcome(int): FINISHED, FAILED_INSTEAD, NOT_OWNED or GONE.
-      faults(list[str]): What went wrong beside it: a parent that could not be
-        told, or why the job could not complete.
-    """
-
-    outcome: int
-    faults: list[str]
-
 
 @dataclasses.dataclass(frozen=True)
-class Pickup:
-    """What a pickup brought.
+class Fetch:
+    """What a call is to fetch.
 
     Parameters:
-      jobs(list[TakenJob])
-      due_in(int): In how many ms the next delayed job is due, or -1 without one.
-      suspects_left(int): How many jobs were left because they stalled before.
-      limited_for(int): For how many ms the queue's rate limit keeps all jobs from
-        being taken, or 0.
+      call(str): The id of this call, with which the tokens begin.
+      count(int): How many jobs at most.
+      suspects(int): How many of them may have stalled before.
+      lost_call(str): The id of an earlier call whose reply was lost, or empty:
+        its jobs are returned again, and no others.
     """
 
-    jobs: list[TakenJob]
-    due_in: int
-    suspects_left: int
-    limited_for: int = 0
+    call: str
+    count: int
+    suspects: int = 1
+    lost_call: str = ""
+
+
+NOTHING = Fetch("", 0, 0)
 
 
 class JobQueue:
@@ -66,20 +51,15 @@ class JobQueue:
       keys(QueueKeys)
       client(redis.Redis)
       taking_client(redis.Redis): A client that never sends a command twice by
-        itself: jobs that were taken twice would wait for their locks to end.
-      worker(WorkerId): The process whose id each lock token begins with.
-      finish_rules(str): What :func:`.finish_rules` makes of the settings.
+        itself: jobs that were fetched twice would wait for their locks to end.
+      rules(str): What :func:`.rules_of` makes of the settings.
     """
 
-    def __init__(
-        self, keys: QueueKeys, client: Any, taking_client: Any, worker: WorkerId, finish_rules: str = "{}"
-    ) -> None:
+    def __init__(self, keys: QueueKeys, client: Any, taking_client: Any, rules: str = "{}") -> None:
         self.keys = keys
-        self.finish_rules = finish_rules
         self.client = client
         self.taking_client = taking_client
-        self.worker = worker
-        self._unanswered = ""
+        self.rules = rules
 
     def add(
         self,
@@ -109,70 +89,32 @@ class JobQueue:
             "addJob-1.lua", job_id, name, data, json.dumps(opts or {}), scripts.TIME, when, priority, META_VERSION
         )
 
-    def take(
-        self,
-        count: int,
-        *,
-        worker: str,
-        lock_duration: int,
-        suspects: int,
-        policies: Mapping[str, Any],
-        idle_threads: int,
-    ) -> Pickup:
-        """Take jobs to run.  When the reply of the last call was lost, its
-        jobs come first.
+    def finish_and_fetch(
+        self, finished: Sequence[tuple[FetchedJob, Outcome]], fetch: Fetch = NOTHING, *, policies: str = "{}"
+    ) -> Reply:
+        """Finish jobs and fetch others, in one call.  One that fetches is
+        never sent twice.
 
         Parameters:
-          count(int): How many at most.
-          worker(str): The name that the jobs keep of this worker.
-          lock_duration(int): How long their locks last in ms.
-          suspects(int): How many jobs to take that have stalled before.
-          policies(Mapping): By the name of an actor, its ``lockDuration`` and
-            ``maxStalledCount``.
-          idle_threads(int): How many of the jobs begin at once.
+          finished(Sequence): The jobs that have ended, and how.
+          fetch(Fetch)
+          policies(str): A JSON object: by the name of an actor, its
+            ``lockDuration`` and ``maxStalledCount``.
         """
-        args = (count, worker, lock_duration, suspects, json.dumps(policies), idle_threads)
-        try:
-            return self._take(*args)
-        except (redis.ConnectionError, redis.TimeoutError):
-            return self._take(*args)
+        parts = [
+            value for job, outcome in finished for value in (job.job_id, job.token, *outcome, job.started, job.stalls)
+        ]
+        head = [scripts.TIME, self.rules, fetch.count, fetch.call, fetch.suspects, policies, fetch.lost_call]
+        client = self.client if fetch is NOTHING else self.taking_client
+        return reply_from(self._run("finishAndFetch-1.lua", *head, *parts, client=client))
 
-    def take_unanswered(self, *, worker: str, lock_duration: int) -> Pickup:
-        """Only the jobs of the last call of take() whose reply was lost."""
-        if not self._unanswered:
-            return Pickup([], -1, 0)
-        return self._take(0, worker, lock_duration, 0, "{}", 0)
-
-    def _take(
-        self, count: int, worker: str, lock_duration: int, suspects: int, policies: str, idle_threads: int
-    ) -> Pickup:
-        call, lost = self.worker.next_call(), self._unanswered
-        self._unanswered = lost or call
-        args = [scripts.TIME, count, worker, lock_duration, call, suspects, policies, lost, idle_threads]
-        rows, due_in, left, limited_for = self._run("takeJobs-1.lua", *args, client=self.taking_client)
-        self._unanswered = ""
-        return Pickup([TakenJob.from_row(*row) for row in rows], due_in, left, limited_for)
-
-    def finish(self, job: TakenJob, *, target: str, value: str, trace: str) -> Finished:
-        """Move a job to ``completed`` or ``failed``.
-
-        Parameters:
-          job(TakenJob)
-          target(str): ``completed`` or ``failed``.
-          value(str): The return value as JSON, or the reason of the failure.
-          trace(str): The stack trace as a JSON list, or nothing.
-        """
-        args = job.job_id, job.token, scripts.TIME, target, value, trace, self.finish_rules, job.started, job.stalls
-        outcome, *faults = self._run("finishJob-1.lua", *args)
-        return Finished(outcome, [fault.decode("utf-8", "backslashreplace") for fault in faults])
-
-    def give_back(self, messages: Iterable[JobMessage]) -> list[bytes]:
+    def requeue(self, jobs: Sequence[FetchedJob]) -> list[bytes]:
         """Give jobs back, the first of these to be taken first.
 
         Returns:
           list[bytes]: The ids of those that were lost before.
         """
-        jobs, lost = [message.job for message in messages], []
+        lost = []
         for end in range(len(jobs), 0, -BATCH):
             pairs = [part for job in jobs[max(end - BATCH, 0) : end] for part in (job.job_id, job.token)]
             lost += self._run("requeueJobs-1.lua", *pairs)
@@ -198,7 +140,7 @@ class JobQueue:
         """Give a failed job another life."""
         return bool(self._run("retryJobs-1.lua", id_to_bytes(job_id))[0])
 
-    def advance_scheduler(self, job: TakenJob) -> None:
+    def advance_scheduler(self, job: FetchedJob) -> None:
         """Add the next job of the scheduler that a job belongs to.
 
         Raises:

@@ -15,8 +15,9 @@ from ..protocol.records import FailedJob
 from ..protocol.replies import failed_job_from
 from ..protocol.scripts import load
 from ..signals import RecoverySignals
+from .encoding import dramatiq_message_from
 from .failure_hooks import OUTAGES, tell_failure
-from .jobs import JobMessage, TakenJob, dramatiq_message_from
+from .jobs import FetchedJob, JobMessage
 
 #: How many failures are taken at once.
 TAKEN_AT_ONCE = 100
@@ -95,7 +96,8 @@ def message_of(queue_name: str, failed: FailedJob) -> MessageProxy | None:
     Raises:
       UndecodableJob: When an option of the message cannot be used.
     """
-    job = TakenJob.finished(failed.job_id, failed.name, failed.data, failed.stalls)
+    name = failed.name.encode("utf-8", "replace")
+    job = FetchedJob(id_to_bytes(failed.job_id), b"", name, failed.data, b"", failed.stalls, 0)
     message = dramatiq_message_from(job, queue_name)
     return None if message is None else MessageProxy(message)
 
@@ -112,6 +114,6 @@ def fail_deferred(broker: Broker, message: JobMessage, nack: Callable[[Any], Any
     Raises:
       ConnectionClosed: When Redis cannot be used.
     """
-    job = message.job
+    job = message.job.fetched
     reason, worker = (text.decode("utf-8", "replace") for text in (job.deferred_failure, job.previous_worker))
     tell_failure(broker, message, JobStalled(reason, job.stalls, worker), nack)

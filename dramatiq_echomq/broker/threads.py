@@ -32,7 +32,7 @@ class Runner:
             self.greenlet.kill(exception, block=False)
 
 
-def absorb(exception: type[BaseException]) -> None:
+def wait_for_interrupt(exception: type[BaseException]) -> None:
     """Wait, on the thread that was interrupted, for the exception to come, and
     swallow it.
     """

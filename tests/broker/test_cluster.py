@@ -86,7 +86,7 @@ def test_a_cluster_that_is_away_for_a_while_loses_nothing(server, broker, caplog
         server.start()
         wait_until(lambda: up_again(server))
         wait_until(lambda: counts(broker) == (0, 0, 0, 2, 0))
-        wait_until(lambda: broker.holdings.all() == [])
+        wait_until(lambda: broker.in_flight.all() == [])
 
     assert runs == [0, 1]
     assert [line.split(":")[0] for line in lines(caplog, "WARNING")] == ["Locks cannot be renewed for now"]

@@ -53,7 +53,7 @@ def test_a_worker_that_drains_gives_back_what_a_lost_reply_had_given_to_it(clien
     ids = [id_of(add(broker, number)) for number in range(4)]
     faults = Faults(monkeypatch)
     consumer = broker.consume("q", prefetch=4, timeout=1)
-    faults.plan("takeJobs-1.lua", *[redis.TimeoutError("lost")] * 2, has_run=True)
+    faults.plan("finishAndFetch-1.lua", *[redis.TimeoutError("lost")] * 2, has_run=True)
     with pytest.raises(ConnectionClosed):
         next(consumer)
     assert client.llen("emq:q:active") == 4

@@ -9,6 +9,7 @@ import pytest
 from freezegun import freeze_time
 
 from dramatiq_echomq import EchoMQBroker, StalledChecker
+from dramatiq_echomq.broker.queue import Fetch
 
 from ..support.job_data import FOREIGN, ack, add, id_of, nack, take
 from ..support.queue_data import event, put, state
@@ -27,7 +28,7 @@ def test_messages_of_one_ms_keep_their_order_beyond_the_4096_places_that_it_has(
     put(client, delayed={str(at): due * 4096 + at for at in range(2 * 4_096 - 2)})
 
     for job_id in ("e", "a", "d", "b", "c"):
-        broker._desk("q").queue.add(job_id, name="work", data=b"{}", opts={}, due=due)
+        broker.channel("q").queue.add(job_id, name="work", data=b"{}", opts={}, due=due)
 
     last = [job_id.decode() for job_id in client.zrange("emq:q:delayed", -5, -1)]
     assert last == ["e", "a", "d", "b", "c"]
@@ -39,9 +40,9 @@ def test_messages_of_one_ms_keep_their_order_beyond_the_4096_places_that_it_has(
 @pytest.mark.parametrize("score", [float("inf"), 2.0**75, 2.0**66])
 def test_a_job_that_is_due_at_the_end_of_time_lets_its_worker_wait(client, broker, score):
     put(client, delayed={"a": score}, jobs={"a": FOREIGN})
-    queue = broker._desk("q").queue
+    queue = broker.channel("q").queue
 
-    pickup = queue.take(1, worker="w", lock_duration=30_000, suspects=1, policies={}, idle_threads=1)
+    pickup = queue.finish_and_fetch([], Fetch("call", 1))
 
     assert pickup.jobs == []
     assert 1_000_000 < pickup.due_in <= 2**31

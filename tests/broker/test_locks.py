@@ -90,7 +90,7 @@ def test_an_owner_that_was_only_paused_comes_back_within_the_grace_pass(client, 
 
     assert client.get("emq:q:a:lock") == token
     assert "stalled" not in state(client)
-    assert not held.lock_lost
+    assert not held.job.is_lost
 
 
 def recovered(client):
@@ -126,7 +126,7 @@ def test_a_renewal_changes_nothing_for_an_owner_whose_job_was(client, broker, he
     broker.locks.renew()
 
     assert state(client) == before
-    assert held.lock_lost
+    assert held.job.is_lost
     [line] = lines(caplog, "WARNING")
     assert line.startswith("Lost the lock of job 'a' of queue 'q'")
 
@@ -137,15 +137,15 @@ def test_a_job_that_its_own_process_took_again_is_lost_once(client, broker, held
 
     broker.locks.renew()
 
-    assert (held.lock_lost, taken_again.lock_lost) == (True, False)
+    assert (held.job.is_lost, taken_again.job.is_lost) == (True, False)
 
 
 def test_what_one_worker_could_not_give_back_the_next_one_does_not_run(client, broker, monkeypatch):
     put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB))
-    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=2))
     consumer = broker.consume("q", prefetch=2, timeout=1)
     assert id_of(next(consumer)) == "a"
-    monkeypatch.setattr(broker._desk("q").queue, "give_back", mock.Mock(side_effect=redis.ConnectionError))
+    monkeypatch.setattr(broker.channel("q").queue, "requeue", mock.Mock(side_effect=redis.ConnectionError))
     consumer.close()
     broker.emit_before("worker_shutdown", None)
     broker.emit_after("worker_shutdown", None)
@@ -214,14 +214,14 @@ def test_an_interrupt_that_meets_the_end_of_a_job_ends_no_thread_and_blocks_none
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     assert begun.wait(10)
-    with broker.holdings._changed:
+    with broker.in_flight.mutex:
         may_end.set()
         time.sleep(0.1)  # by now the thread waits to say that its job ends
-        assert broker.holdings.lose(broker.holdings.find(held))
+        assert held.job.lose()
     thread.join(10)
 
     assert ends == ["the end"]
-    assert broker.holdings._changed.acquire(timeout=5)
+    assert broker.in_flight.mutex.acquire(timeout=5)
 
 
 def test_a_job_whose_actor_has_raised_is_not_interrupted(client, broker, held):
@@ -233,7 +233,7 @@ def test_a_job_whose_actor_has_raised_is_not_interrupted(client, broker, held):
     broker.locks.renew()
 
     running.end()
-    assert (running.interrupts, held.lock_lost) == ([], False)
+    assert (running.interrupts, held.job.is_lost) == ([], False)
 
 
 def test_a_job_that_runs_well_is_not_interrupted(client, broker, held):
@@ -256,7 +256,7 @@ def test_a_job_whose_thread_died_is_renewed_no_more(client, broker, held, caplog
 
     assert client.pttl("emq:q:a:lock") <= 20_000
     assert lines(caplog, "WARNING") == ["The thread of job 'a' died. Its lock ends."]
-    assert broker.holdings.count("q") == 0
+    assert broker.in_flight.count("q") == 0
 
 
 def test_the_lock_manager_renews_four_times_per_lock_from_worker_boot_to_shutdown(client):

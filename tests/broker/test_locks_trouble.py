@@ -55,8 +55,8 @@ def test_a_key_of_another_type_keeps_no_other_lock_from_being_renewed(client, br
 
     assert client.pttl("emq:good:a:lock") > 29_000
     assert client.pttl("emq:bad:c:lock") > 29_000
-    assert not held["a"].lock_lost
-    assert not held["c"].lock_lost
+    assert not held["a"].job.is_lost
+    assert not held["c"].job.is_lost
     assert not broker.locks.is_failing
 
 
@@ -102,10 +102,10 @@ def test_the_trouble_of_one_queue_is_its_own_and_told_once(client, broker, held,
     [line] = lines(caplog)
     assert line.startswith(f"Locks of queue 'bad' cannot be renewed for now: {type(error).__name__}: ")
     assert bool(caplog.records[0].exc_info) == isinstance(error, KeyError)
-    for job in broker.holdings.all():
-        job.renewed_at -= 31 if job.message.queue_name == "bad" else 0
+    for job in broker.in_flight.all():
+        job.renewed_at -= 31 if job.queue_name == "bad" else 0
     broker.locks.renew()
-    assert [held[name].lock_lost for name in "bca"] == [True, True, False]
+    assert [held[name].job.is_lost for name in "bca"] == [True, True, False]
     trouble.error = None
     caplog.clear()
     broker.locks.renew()
@@ -180,7 +180,7 @@ def test_a_renewal_that_hangs_loses_a_job_when_its_lock_ends_and_not_later(clien
     try:
         taken_at = time.monotonic()
         [job] = take(broker)[1]
-        wait_until(lambda: job.lock_lost)
+        wait_until(lambda: job.job.is_lost)
         assert 0.4 <= time.monotonic() - taken_at < 0.4 + 0.2
         assert "Redis has not answered for 0.1 s" in lines(caplog, "WARNING")[0]
     finally:
@@ -204,7 +204,7 @@ def test_locks_are_renewed_and_come_back_when_redis_is_full():
         assert client.pttl("emq:q:a:lock") > 29_000
         assert client.pttl("emq:q:b:lock") > 29_000
         assert "stalled" not in state(client)
-        assert not any(message.lock_lost for message in messages)
+        assert not any(message.job.is_lost for message in messages)
         broker.close()
 
 
@@ -221,28 +221,28 @@ def test_what_redis_refuses_is_told_once_and_the_jobs_are_lost_when_their_locks_
         [line] = lines(caplog, "WARNING")
         assert line.startswith("Locks cannot be renewed for now: QueueRefused: ")
         assert "PEXPIRE" in line
-        assert not held["a"].lock_lost
-        for job in broker.holdings.all():
+        assert not held["a"].job.is_lost
+        for job in broker.in_flight.all():
             job.renewed_at -= 31
         broker.locks.renew()
-        assert all(job.lock_lost for job in held.values())
+        assert all(job.job.is_lost for job in held.values())
     finally:
         client.execute_command("ACL", "DELUSER", "renewer")
 
 
 def test_a_job_whose_lock_came_back_while_its_end_was_on_its_way_ends_well(client, broker, held, monkeypatch, caplog):
     """The call found no lock, and the renewal's thread set it again before the reply was read."""
-    queue = broker._desk("good").queue
-    finish = queue.finish
+    queue = broker.channel("good").queue
+    finish = queue.finish_and_fetch
 
     def late(*args, **kwargs):
-        monkeypatch.setattr(queue, "finish", finish)
+        monkeypatch.setattr(queue, "finish_and_fetch", finish)
         client.delete("emq:good:a:lock")
         outcome = finish(*args, **kwargs)
         broker.locks.renew()
         return outcome
 
-    monkeypatch.setattr(queue, "finish", late)
+    monkeypatch.setattr(queue, "finish_and_fetch", late)
     broker.consume("good").ack(held["a"])
 
     assert client.zcard("emq:good:completed") == 1

@@ -26,7 +26,6 @@ def put_pair(client, *, stored=None, job=None, **queue) -> None:
 def stall_out(broker: EchoMQBroker) -> None:
     """Take one job, and let it stall too often."""
     take(broker)
-    broker.client.hdel("emq:q:a", "unbegun")
     broker.client.delete("emq:q:a:lock")
     checker = StalledChecker(broker.client, max_stalled_count=0)
     checker.check("q")

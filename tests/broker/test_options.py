@@ -11,7 +11,6 @@ from dramatiq_echomq import EchoMQBroker, StalledChecker
 
 from ..support.job_data import add, id_of, take
 from ..support.queue_data import put, state
-from ..support.servers import wait_until
 
 JOB = {"data": "[]"}
 
@@ -25,14 +24,12 @@ def declare(broker, **options) -> dramatiq.Actor:
 
 
 def crash(client, actor: dramatiq.Actor) -> tuple[str, ...]:
-    """Begin the job that waits, and lose its worker. Returns the ids that a check failed."""
+    """Start the job that waits, and lose its worker. Returns the ids that a check failed."""
     broker = EchoMQBroker(client=client, middleware=[])
     broker.declare_actor(actor)
     _, [message] = take(broker)
     broker.emit_before("process_message", message)
-    job = f"emq:q:{id_of(message)}"
-    wait_until(lambda: not client.hexists(job, "unbegun"))
-    client.delete(f"{job}:lock")
+    client.delete(f"emq:q:{id_of(message)}:lock")
     StalledChecker(client).check("q")
     failed_ids = StalledChecker(client).check("q").failed_ids
     broker.close()
@@ -57,15 +54,6 @@ def test_a_job_survives_as_many_stalls_as_its_message_else_its_actor_else_the_ch
     assert [crash(client, actor) for _ in range(crashes)] == [()] * (crashes - 1) + [(job_id,)]
 
     assert state(client)[job_id]["stc"] == str(crashes)
-
-
-def test_a_job_that_must_never_run_again_goes_back_if_it_was_not_begun(client, broker):
-    job = add(broker, max_stalled_count=0)
-    take(broker)
-    client.delete(f"emq:q:{id_of(job)}:lock")
-    StalledChecker(client).check("q")
-
-    assert StalledChecker(client).check("q").recovered_ids == (id_of(job),)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import dramatiq
 import pytest
 
 from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq.broker.queue import Fetch
 
 from ..support.brokers import working
 from ..support.job_data import FOREIGN
@@ -19,8 +20,8 @@ BY_HAND = str(2**53 - 1)
 
 
 def fetch(client, count: int = 5):
-    queue = EchoMQBroker(client=client, middleware=[])._desk("q").queue
-    return queue.take(count, worker="w", lock_duration=30_000, suspects=count, policies={}, idle_threads=count)
+    queue = EchoMQBroker(client=client, middleware=[]).channel("q").queue
+    return queue.finish_and_fetch([], Fetch("call", count, count))
 
 
 def put_jobs(client, *ids: str, **more) -> None:

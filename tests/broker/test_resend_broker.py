@@ -9,12 +9,13 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from dramatiq_echomq import EchoMQBroker
-from dramatiq_echomq.broker.jobs import JobMessage, message_from
-from dramatiq_echomq.broker.queue import FAILED_INSTEAD, FINISHED, NOT_OWNED, JobQueue
-from dramatiq_echomq.broker.worker_id import WorkerId
+from dramatiq_echomq.broker.jobs import FetchedJob, Outcome
+from dramatiq_echomq.broker.queue import Fetch, JobQueue
+from dramatiq_echomq.broker.replies import FAILED_INSTEAD, FINISHED, NOT_OWNED, Finished
 from dramatiq_echomq.protocol.keys import QueueKeys
 
 from ..support.brokers import lines
+from ..support.faults import Faults
 from ..support.job_data import add, id_of, take
 from ..support.proxy import LossyProxy, SendsTwice
 from ..support.queue_data import put, state
@@ -26,16 +27,21 @@ KEEPS_NONE = '{"keepCompleted": {"count": 0}, "keepFailed": {"count": 0}}'
 
 
 def a_queue(client, finish_rules: str = "{}") -> JobQueue:
-    return JobQueue(QueueKeys("q"), client, client, WorkerId(), finish_rules)
+    return JobQueue(QueueKeys("q"), client, client, finish_rules)
 
 
-def held(plain_client, *job_ids: str):
-    """Jobs that were taken, once."""
+def fetch(plain_client, count: int) -> list[FetchedJob]:
+    """Jobs that were fetched, once."""
+    return a_queue(plain_client).finish_and_fetch([], Fetch("call", count)).jobs
+
+
+def held(plain_client, *job_ids: str) -> list[FetchedJob]:
     put(plain_client, wait=[*reversed(job_ids)], jobs=dict.fromkeys(job_ids, JOB))
-    pickup = a_queue(plain_client).take(
-        len(job_ids), worker="w", lock_duration=30_000, suspects=1, policies={}, idle_threads=0
-    )
-    return pickup.jobs
+    return fetch(plain_client, len(job_ids))
+
+
+def finish(queue, job: FetchedJob, target: str, value: str, *, trace: str = "") -> Finished:
+    return queue.finish_and_fetch([(job, Outcome(target, value, trace))]).finished[0]
 
 
 def adds(queue, plain_client):
@@ -52,24 +58,24 @@ def adds_prioritized(queue, plain_client):
 
 def adds_one_that_was_taken_in_between(queue, plain_client):
     queue.add("new", name="work", data=b"{}", opts={})
-    a_queue(plain_client).take(1, worker="w", lock_duration=30_000, suspects=1, policies={}, idle_threads=0)
+    fetch(plain_client, 1)
     return queue.add("new", name="work", data=b"{}", opts={})
 
 
 def completes(queue, plain_client):
     job, _ = held(plain_client, "a", "b")
-    return queue.finish(job, target="completed", value="1", trace="")
+    return finish(queue, job, "completed", "1")
 
 
 def completes_and_removes(queue, plain_client):
-    queue.finish_rules = KEEPS_NONE
+    queue.rules = KEEPS_NONE
     finished = completes(queue, plain_client)
     assert finished.outcome == FINISHED
     return finished
 
 
 def fails_and_removes(queue, plain_client):
-    queue.finish_rules = KEEPS_NONE
+    queue.rules = KEEPS_NONE
     finished = fails(queue, plain_client)
     assert finished.outcome == FINISHED
     return finished
@@ -77,14 +83,13 @@ def fails_and_removes(queue, plain_client):
 
 def fails(queue, plain_client):
     job, _ = held(plain_client, "a", "b")
-    return queue.finish(job, target="failed", value="broke", trace="[]")
+    return finish(queue, job, "failed", "broke", trace="[]")
 
 
 def completes_a_child(queue, plain_client):
     put(plain_client, waiting_children={"p": 1}, jobs={"p": JOB}, **{"p:dependencies": {"emq:q:a", "emq:q:x"}})
     put(plain_client, wait=["a"], jobs={"a": {**JOB, "parentKey": "emq:q:p"}})
-    pickup = a_queue(plain_client).take(1, worker="w", lock_duration=30_000, suspects=1, policies={}, idle_threads=0)
-    return queue.finish(pickup.jobs[0], target="completed", value="1", trace="")
+    return finish(queue, fetch(plain_client, 1)[0], "completed", "1")
 
 
 def cannot_complete_before_its_children(queue, plain_client):
@@ -95,8 +100,7 @@ def cannot_complete_before_its_children(queue, plain_client):
 
 
 def gives_back(queue, plain_client):
-    messages = [JobMessage(message_from(job, "q"), job) for job in held(plain_client, "a", "b", "c")]
-    return queue.give_back(messages)
+    return queue.requeue(held(plain_client, "a", "b", "c"))
 
 
 def retries(queue, plain_client):
@@ -153,10 +157,10 @@ def test_a_call_that_is_sent_twice_leaves_what_one_does(client, call):
 def test_a_job_that_another_worker_finished_is_no_repetition(client):
     [job] = held(client, "a")
     queue = a_queue(client)
-    queue.finish(job, target="completed", value="1", trace="")
+    finish(queue, job, "completed", "1")
 
-    assert queue.finish(job, target="completed", value="2", trace="").outcome == NOT_OWNED
-    assert queue.finish(job, target="failed", value="2", trace="").outcome == NOT_OWNED
+    assert finish(queue, job, "completed", "2").outcome == NOT_OWNED
+    assert finish(queue, job, "failed", "2").outcome == NOT_OWNED
 
     assert state(client)["a"]["returnvalue"] == "1"
 
@@ -225,11 +229,13 @@ def test_jobs_whose_replies_are_lost_again_and_again_are_given_once_redis_answer
     assert state(client)["wait"] == ["c"]
 
 
-def test_what_was_lost_without_being_taken_is_taken_the_next_time(client, lossy):
+def test_what_was_lost_without_being_taken_is_taken_the_next_time(client, lossy, monkeypatch):
     """The request never arrived."""
     put(client, wait=["a"], jobs={"a": JOB})
-    queue = lossy._desk("q").queue
-    queue._unanswered = "a call that never arrived"
+    faults = Faults(monkeypatch)
+    faults.plan("finishAndFetch-1.lua", *[redis.ConnectionError("it never arrived")] * 2)
+    with pytest.raises(ConnectionClosed):
+        take(lossy)
 
     assert take(lossy)[1] == []
     assert [id_of(message) for message in take(lossy)[1]] == ["a"]

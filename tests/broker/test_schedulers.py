@@ -42,7 +42,7 @@ def take_one(broker):
 def test_the_next_job_of_an_interval_is_added_when_one_is_taken(client, broker):
     job_id = put_scheduler(client, {"every": "1000"})
 
-    assert take_one(broker).job.job_id == job_id.encode()
+    assert take_one(broker).job.job_id == job_id
 
     after, following = state(client), f"repeat:daily:{NOW + 1000}"
     assert after["repeat"] == {"daily": NOW + 1000}
@@ -155,7 +155,7 @@ def test_patterns_have_their_seconds_first():
 
 def test_a_scheduler_goes_on_after_an_outage_at_the_wrong_moment(client, broker, monkeypatch):
     put_scheduler(client, {"every": "1000"})
-    queue = broker._desk("q").queue
+    queue = broker.channel("q").queue
     advance, tries = queue.advance_scheduler, []
 
     def advance_at_the_second_try(job):

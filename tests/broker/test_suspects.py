@@ -1,31 +1,22 @@
-"""The innocent pay nothing for a job that kills its worker: what was only fetched does not stall, and of the jobs
-that have stalled before a process runs one at a time.
+"""The innocent pay little for a job that kills its worker: of the jobs that have stalled before a process runs one
+at a time.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
-import redis
 
 from dramatiq_echomq import EchoMQBroker, StalledCheck, StalledChecker
 
 from ..support.job_data import id_of, take
-from ..support.queue_data import as_data, came_back, event, put, state
-from ..support.servers import wait_until
+from ..support.queue_data import as_data, put, state
 
 JOB = {"name": "work", "data": "[]"}
 SUSPECT = {**JOB, "stc": "1"}
-
-
-def begin(client, broker, message) -> None:
-    """Begin a job, and wait until Redis knows."""
-    broker.emit_before("process_message", message)
-    wait_until(lambda: not client.hexists(f"emq:q:{id_of(message)}", "unbegun"))
 
 
 def worker_dies(client) -> StalledCheck:
@@ -36,114 +27,15 @@ def worker_dies(client) -> StalledCheck:
     return StalledChecker(client).check("q")
 
 
-def test_a_job_that_was_fetched_and_not_begun_goes_back_without_a_stall(client, broker):
-    put(client, wait=["a"], jobs={"a": JOB})
-    take(broker)
-    client.delete("emq:q:events")
-
-    assert worker_dies(client).recovered_ids == ("a",)
-
-    found = state(client)
-    assert found["events"] == [event("waiting", "a", prev="active")]
-    assert (found["wait"], found["locks"]) == (["a"], set())
-    assert not {"stc", "atm", "unbegun"} & found["a"].keys()
-
-
-def test_the_jobs_for_which_a_thread_is_idle_are_begun_with_their_pickup(client, broker):
-    put(client, wait=[*"edcba"], jobs=dict.fromkeys("abcde", JOB))
-    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=3))
-    put(client, "other", wait=["x"], jobs={"x": JOB})
-    _, [busy] = take(broker, queue="other")
-
-    take(broker, 5)
-
-    found = state(client)
-    assert [job_id for job_id in "abcde" if "unbegun" not in found[job_id]] == ["a", "b"]
-    assert "unbegun" not in state(client, "other")[id_of(busy)]
-    check = worker_dies(client)
-    assert {job_id: state(client)[job_id].get("stc") for job_id in check.recovered_ids} == {
-        **dict.fromkeys("ab", "1"),
-        **dict.fromkeys("cde"),
-    }
-    broker.emit_after("worker_shutdown", None)
-
-
-def test_a_job_that_was_begun_has_stalled(client, broker):
-    put(client, wait=["a"], jobs={"a": JOB})
-    _, [message] = take(broker)
-    begin(client, broker, message)
-    client.delete("emq:q:events")
-
-    assert worker_dies(client).recovered_ids == ("a",)
-
-    found = state(client)
-    assert (found["a"]["stc"], found["a"]["atm"]) == ("1", "1")
-    assert found["events"] == came_back("a")
-
-
 @pytest.mark.parametrize("stalls", [0, 1, 9])
-def test_only_what_was_begun_is_charged(client, broker, stalls):
-    """Of three fetched jobs one was begun: it alone has stalled, or failed."""
-    job = {**JOB, "stc": str(stalls)}
-    put(client, wait=["c", "b", "a"], jobs={"a": job, "b": JOB, "c": JOB})
-    _, messages = take(broker, 3)
-    begin(client, broker, messages[0])
+def test_each_job_in_flight_is_charged_one_stall(client, broker, stalls):
+    put(client, wait=["b", "a"], jobs={"a": {**JOB, "stc": str(stalls)}, "b": JOB})
+    take(broker, 2)
 
     check = worker_dies(client)
 
-    expected = ((), ("a",)) if stalls else (("a",), ())
-    assert (set(check.recovered_ids) - {"b", "c"}, check.failed_ids) == (set(expected[0]), expected[1])
-    assert {job_id: state(client)[job_id].get("stc") for job_id in "abc"} == {
-        "a": str(stalls + 1),
-        "b": None,
-        "c": None,
-    }
-
-
-def test_a_job_whose_begin_was_forgotten_by_a_new_pickup_is_unbegun_again(client, broker):
-    put(client, wait=["a"], jobs={"a": JOB})
-    begin(client, broker, take(broker)[1][0])
-    worker_dies(client)
-
-    take(EchoMQBroker(client=client, middleware=[]))
-    worker_dies(client)
-
-    assert state(client)["a"]["stc"] == "1"
-
-
-def test_a_begin_of_an_owner_that_lost_its_job_says_nothing(client, broker):
-    put(client, wait=["b", "a"], jobs={"a": JOB, "b": JOB})
-    _, [lost, held] = take(broker, 2)
-    client.set("emq:q:a:lock", "of another worker")
-
-    broker.emit_before("process_message", lost)
-    begin(client, broker, held)
-
-    assert "unbegun" in state(client)["a"]
-
-
-def test_a_job_is_begun_even_while_redis_is_away(client, broker, monkeypatch):
-    put(client, wait=["a"], jobs={"a": JOB})
-    _, [message] = take(broker)
-
-    def away(*_, **__):
-        raise redis.ConnectionError("Redis is away")
-
-    monkeypatch.setattr(client.connection_pool, "make_connection", away)
-    broker.emit_before("process_message", message)
-
-    assert "unbegun" in state(client)["a"]
-
-
-def test_a_broken_connection_does_not_keep_the_next_begin_from_redis(client, broker):
-    put(client, wait=["b", "a"], jobs={"a": JOB, "b": JOB})
-    _, messages = take(broker, 2)
-    begin(client, broker, messages[0])
-    newest = max(int(connection["id"]) for connection in client.client_list())
-
-    assert client.client_kill_filter(_id=newest) == 1
-
-    begin(client, broker, messages[1])
+    assert (check.failed_ids, "b" in check.recovered_ids) == (("a",) if stalls else (), True)
+    assert {job_id: state(client)[job_id].get("stc") for job_id in "ab"} == {"a": str(stalls + 1), "b": "1"}
 
 
 def test_one_suspect_is_taken_at_a_time_and_the_others_stay_in_their_places(client, broker):
@@ -205,40 +97,24 @@ def test_another_process_may_run_another_suspect(client, broker):
     assert [id_of(message) for message in take(EchoMQBroker(client=client, middleware=[]))[1]] == ["s2"]
 
 
-def test_two_suspects_that_were_taken_at_once_are_run_one_after_the_other(client, broker, monkeypatch):
-    """A pickup whose reply was lost may have taken one that nobody knows of yet."""
-    for queue in ("q", "other"):
-        put(client, queue, wait=["s"], jobs={"s": SUSPECT})
-    monkeypatch.setattr(broker.holdings, "set_aside", lambda _: nullcontext((0, 1)))
-    consumer, [first] = take(broker)
-
-    assert take(broker, queue="other")[1] == []
-    assert state(client, "other")["locks"] == {"s"}
-    consumer.ack(first)
-
-    assert [id_of(message) for message in take(broker, queue="other")[1]] == ["s"]
-
-
-@pytest.mark.parametrize(("job", "locks"), [(JOB, {"a"}), (SUSPECT, set())], ids=["thread", "suspect"])
-def test_pickups_of_two_queues_at_once_count_on_nothing_twice(client, broker, monkeypatch, job, locks):
+@pytest.mark.parametrize(("job", "locks"), [(JOB, {"a"}), (SUSPECT, {"a"})], ids=["thread", "suspect"])
+def test_fetches_of_two_queues_at_once_count_on_nothing_twice(client, broker, monkeypatch, job, locks):
     """Neither on the one idle thread nor on the one suspect that may run."""
     for queue in ("q", "other"):
         put(client, queue, wait=["a"], jobs={"a": job})
-    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
-    desk_queue = broker._desk("q").queue
-    take_from_q = desk_queue.take
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=2 if job is SUSPECT else 1))
+    queue = broker.channel("q").queue
+    finish_and_fetch = queue.finish_and_fetch
 
-    def take_while_another_consumer_takes(*args, **kwargs):
+    def while_another_consumer_fetches(*args, **kwargs):
         take(broker, queue="other")
-        return take_from_q(*args, **kwargs)
+        return finish_and_fetch(*args, **kwargs)
 
-    monkeypatch.setattr(desk_queue, "take", take_while_another_consumer_takes)
+    monkeypatch.setattr(queue, "finish_and_fetch", while_another_consumer_fetches)
     take(broker)
 
-    assert "unbegun" not in state(client)["a"]
-    taken_beside = state(client, "other")
-    assert taken_beside["locks"] == locks
-    assert ("unbegun" in taken_beside["a"]) == bool(locks)
+    assert state(client)["locks"] == locks
+    assert state(client, "other")["locks"] == set()
     broker.emit_after("worker_shutdown", None)
 
 

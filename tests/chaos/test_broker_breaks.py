@@ -29,19 +29,19 @@ def test_a_job_whose_thread_is_killed_while_it_acks_is_run_again(client, monkeyp
     broker, log = EchoMQBroker(client=client, middleware=[], lock_duration=600), Log()
     broker.add_middleware(StalledCheckerMiddleware(stalled_interval=200))
     recording_actor(broker, log)
-    finish, interrupts = JobQueue.finish, [TimeLimitExceeded()]
+    finish_and_fetch, interrupts = JobQueue.finish_and_fetch, [TimeLimitExceeded()]
 
-    def interrupted(queue, job, **how):
-        if interrupts:
+    def interrupted(queue, finished, *args, **kwargs):
+        if finished and interrupts:
             raise interrupts.pop()
-        return finish(queue, job, **how)
+        return finish_and_fetch(queue, finished, *args, **kwargs)
 
-    monkeypatch.setattr(JobQueue, "finish", interrupted)
+    monkeypatch.setattr(JobQueue, "finish_and_fetch", interrupted)
     monkeypatch.setattr(threading, "excepthook", lambda problem: None)
     add(broker, 1)
     with running(broker):
         wait_until(settled(broker, 1))
-        wait_until(lambda: broker.holdings.count("q") == 0)
+        wait_until(lambda: broker.in_flight.count("q") == 0)
     assert log.ran == [1, 1]
 
 
@@ -56,7 +56,7 @@ def test_a_job_that_is_lost_while_middleware_waits_is_not_run(client):
     message = add(broker, 1)
     with running(broker):
         wait_until(lambda: client.get(f"emq:q:{id_of(message)}:lock") == b"of another worker")
-        wait_until(lambda: broker.holdings.count("q") == 0)
+        wait_until(lambda: broker.in_flight.count("q") == 0)
     assert log.ran == []
     assert client.get(f"emq:q:{id_of(message)}:lock") == b"of another worker"
 

@@ -14,7 +14,7 @@ from ..support.job_data import add, message
 from ..support.queue_data import state
 from ..support.servers import wait_until
 
-TAKE, FINISH, REQUEUE = "takeJobs-1.lua", "finishJob-1.lua", "requeueJobs-1.lua"
+TAKE, FINISH, REQUEUE = "finishAndFetch-1.lua", "finishAndFetch-1.lua", "requeueJobs-1.lua"
 ERRORS = [
     redis.TimeoutError("Timeout reading from socket"),
     redis.ConnectionError("Connection closed by server."),
@@ -122,7 +122,7 @@ def test_a_worker_that_cannot_give_back_at_first_gives_all_back_in_order(client,
         add(broker, number)
     order = state(client)["wait"]
     with running(broker, threads=1) as worker:
-        wait_until(lambda: client.llen("emq:q:active") == 2)
+        wait_until(lambda: client.llen("emq:q:active") == 1)
         faults.plan(REQUEUE, error, has_run=has_run)
         for thread in worker.workers:
             thread.stop()

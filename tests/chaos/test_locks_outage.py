@@ -55,7 +55,7 @@ def test_a_short_outage_loses_nothing_and_is_logged_once(client, broker, held, m
     outage.end()
     broker.locks.renew()
 
-    assert not held.lock_lost
+    assert not held.job.is_lost
     assert not broker.locks.is_cut_off
     assert lines(caplog) == [
         "Locks cannot be renewed for now: TimeoutError: Redis is away",
@@ -74,8 +74,8 @@ def test_all_locks_count_as_lost_after_an_outage_of_a_lock_duration(client, brok
 
     wait_until(lambda: running.interrupts)
     running.end()
-    assert held.lock_lost
-    assert broker.holdings.count("q") == 0
+    assert held.job.is_lost
+    assert broker.in_flight.count("q") == 0
 
 
 def test_no_job_is_taken_until_redis_answers_the_renewals_again(client, broker, held, monkeypatch):

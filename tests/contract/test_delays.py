@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 
 import dramatiq
@@ -83,34 +82,6 @@ def test_a_thousand_delayed_messages_are_not_held_in_memory(client, full_broker,
         assert full_broker.get_queue_message_counts("default").delayed == 1_000
 
     assert list(ran) == ["now"]
-
-
-def test_the_priority_of_an_actor_orders_what_a_worker_has_in_memory(client, full_broker, monkeypatch):
-    monkeypatch.setattr("dramatiq.worker.QUEUE_PREFETCH", 8)
-
-    @dramatiq.actor(broker=full_broker)
-    def starts():
-        may_go.wait(10)
-
-    @dramatiq.actor(broker=full_broker, priority=10)
-    def first():
-        order.append("first")
-
-    @dramatiq.actor(broker=full_broker, priority=20)
-    def last():
-        order.append("last")
-
-    order: list[str] = []
-    may_go = threading.Event()
-    for actor in (starts, last, last, first):
-        actor.send()
-
-    with working(full_broker, worker_threads=1) as worker:
-        wait_until(lambda: worker.work_queue.qsize() == 3)
-        may_go.set()
-        full_broker.join("default", timeout=10_000)
-
-    assert order == ["first", "last", "last"]
 
 
 def test_messages_with_a_broker_priority_run_by_it(full_broker, ran):

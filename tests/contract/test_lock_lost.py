@@ -7,14 +7,14 @@ import time
 
 import dramatiq
 import pytest
-from dramatiq.middleware import Callbacks, Retries
+from dramatiq.middleware import Callbacks, Retries, SkipMessage
 from dramatiq.results import Results, ResultTimeout
 from dramatiq.results.backends import StubBackend
 
 from dramatiq_echomq import EchoMQBroker, LockLost, StalledChecker
 
 from ..support.brokers import working
-from ..support.job_data import id_of
+from ..support.job_data import id_of, take
 from ..support.queue_data import state
 from ..support.servers import wait_until
 
@@ -95,7 +95,7 @@ def test_an_actor_whose_job_is_lost_is_interrupted_and_nothing_follows_from_it(c
         wait_until(lambda: work.interrupts)
         wait_until(lambda: "skipped" in ends.ends)
         before = state(client)
-        wait_until(lambda: broker.holdings.count("q") == 0)
+        wait_until(lambda: broker.in_flight.count("q") == 0)
 
     assert work.interrupts == [LockLost]
     assert state(client) == before
@@ -121,23 +121,18 @@ def test_the_thread_of_a_lost_job_goes_on_with_the_next(client, broker):
     assert state(client)["active"] == [id_of(work.message)]
 
 
-def test_a_job_that_is_lost_while_it_waits_for_a_thread_is_not_run_and_no_middleware_told(client, broker, ends, caplog):
+def test_a_job_that_is_lost_before_a_thread_starts_it_is_not_run_and_no_middleware_told(client, broker, ends):
     work = Work(broker)
-    second = work.actor.send()
+    _, [taken] = take(broker)
+    take_away(client, work.message)
+    broker.locks.renew()
 
-    with working(broker, queues={"q"}, worker_threads=1):
-        assert work.begun.wait(10)
-        wait_until(lambda: client.exists(f"emq:q:{id_of(second)}:lock"))
-        work.begun.clear()
-        take_away(client, second)
-        wait_until(lambda: broker.holdings.count("q") == 1)
-        work.may_end.set()
-        wait_until(lambda: "was skipped" in caplog.text)
+    with pytest.raises(SkipMessage):
+        broker.emit_before("process_message", taken)
+    broker.emit_after("skip_message", taken)
 
-    assert ends.ends == ["processed", "acked"]
-    assert not work.begun.is_set()
-    assert state(client)["active"] == [id_of(second)]
-    assert list(state(client)["completed"]) == [id_of(work.message)]
+    assert taken.failed
+    assert ends.ends == []
 
 
 def test_a_long_job_keeps_its_lock_while_checks_go_by(client, broker):

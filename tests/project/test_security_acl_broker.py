@@ -8,6 +8,8 @@ import redis
 from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import EchoMQBroker, QueueRefused, StalledCheckerMiddleware
+from dramatiq_echomq.broker.jobs import Outcome
+from dramatiq_echomq.broker.queue import Fetch
 
 from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, PASSWORD, user
 from ..support.brokers import lines, working
@@ -45,8 +47,6 @@ def work(admin, client) -> list:
     consumer, messages = take(broker, 3)
     admin.hdel("emq:q:meta", "max", "duration")
     outcome.append(admin.getdel("emq:q:limiter"))
-    broker.begins.record("q", messages[0].job)
-    outcome.append(broker.begins._connection.can_read(timeout=0.02))
     broker.locks.renew()
     admin.delete(f"emq:q:{id_of(messages[0])}:lock")
     broker.locks.renew()
@@ -68,15 +68,14 @@ def work(admin, client) -> list:
     outcome += [admin.exists("emq:q:de:d"), admin.zcard("emq:q:failed"), admin.hget("emq:q:parent", "defa") is not None]
     outcome += [broker.retry("q", id_of(messages[1])), broker.retry("q", "no-such-id")]
 
-    queue = broker._desk("q").queue
+    queue = broker.channel("q").queue
     admin.delete(f"emq:q:{id_of(messages[0])}")  # as if it were not kept, and the reply of the ack had been lost
-    outcome.append(queue.finish(messages[0].job, target="completed", value="1", trace=""))
+    outcome.append(queue.finish_and_fetch([(messages[0].job.fetched, Outcome("completed", "1", ""))]).finished)
     put(admin, repeat={"s": 1_000}, jobs={"repeat:s:1000": JOB}, **{"repeat:s": {"name": "work", "every": "60000"}})
-    messages[2].job.scheduler, messages[2].job.job_id = b"s", b"repeat:s:1000"
-    queue.advance_scheduler(messages[2].job)
+    queue.advance_scheduler(messages[2].job.fetched._replace(scheduler=b"s", job_id=b"repeat:s:1000"))
     outcome.append(admin.zscore("emq:q:repeat", "s") > 1_000)
-    queue._unanswered = "a call whose reply was lost"
-    outcome.append(next(consumer))
+    lost = Fetch("call", 1, lost_call="a call whose reply was lost")
+    outcome.append(queue.finish_and_fetch([], lost).jobs)
     queue.wait_for_marker(0.01)
     outcome.append(broker.get_queue_message_counts("q"))
     broker.flush("q")

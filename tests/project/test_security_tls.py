@@ -92,8 +92,8 @@ def test_a_broker_and_its_worker_work_over_tls(tls, certificate):
     sent = [actor.send() for _ in "ab"]
 
     with server.client() as plain, working(broker):
-        second = f"emq:q:{sent[1].options['echomq_job_id']}"
-        wait_until(lambda: plain.hexists(second, "unbegun"))
+        first = f"emq:q:{sent[0].options['echomq_job_id']}"
+        wait_until(lambda: plain.exists(f"{first}:lock"))
         may_end.set()
         wait_until(lambda: broker.get_queue_message_counts("q").completed == 2)
     broker.close()

@@ -18,7 +18,7 @@ USER, PASSWORD = "checker", "s3cr3t"
 
 #: What README shows. Not among them: `+select`, which a database other than 0 takes.
 BROKER_RIGHTS = """
-    ~emq:* +eval +evalsha +client|reply +ping +time +exists +get +set +del +rename +type +pttl +pexpire +incr +incrby
+    ~emq:* +eval +evalsha +ping +time +exists +get +set +del +rename +type +pttl +pexpire +incr +incrby
     +hget +hmget +hset +hdel +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpop +rpush
     +hlen +xlen +strlen +zpopmin +bzpopmin
     +sadd +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrange +zrevrangebyscore +zscore

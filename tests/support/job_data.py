@@ -48,13 +48,12 @@ def added(message: Message, **fields: str) -> dict[str, str]:
 
 def picked_up(times: int = 1, **fields: str) -> dict[str, str]:
     """The fields that a pickup adds to a job."""
-    return {"processedOn": str(NOW), "pb": WORKER, "ats": str(times), "unbegun": str(times), **fields}
+    return {"processedOn": str(NOW), "pb": WORKER, "ats": str(times), **fields}
 
 
 def ended(times: int = 1, **fields: str) -> dict[str, str]:
     """The fields that a pickup and its end add to a job."""
-    begun = {name: value for name, value in picked_up(times).items() if name != "unbegun"}
-    return {**begun, "atm": "1", "finishedOn": str(NOW), **fields}
+    return {**picked_up(times), "atm": "1", "finishedOn": str(NOW), **fields}
 
 
 def take(broker: EchoMQBroker, count: int = 1, *, queue: str = "q") -> tuple[Consumer, list[MessageProxy]]:
@@ -79,7 +78,7 @@ def raised(text: str = "it broke") -> Boom:
 def ack(broker: EchoMQBroker, result: object = None) -> None:
     """Take one job and complete it."""
     consumer, [message] = take(broker)
-    message.result = result
+    message.job.result = result
     consumer.ack(message)
 
 

@@ -41,7 +41,7 @@ local function requeue_job(id)
   redis.call("SREM", queue.stalled, id)
   redis.call("LREM", queue.active, 1, id) -- from its new end: jobs that were not started are not old
   redis.call("HSET", key, "ats", digits(math.max(counter(fields[2]) - 1, 0)))
-  redis.call("HDEL", key, "unbegun", "processedOn", "pb")
+  redis.call("HDEL", key, "processedOn", "pb")
   if priority > 0 then
     redis.call("ZADD", queue.prioritized, first_score(priority), id)
   else

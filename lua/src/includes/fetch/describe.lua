@@ -6,15 +6,15 @@ local SHORTEST_LOCK = 250 -- ms; less would keep its worker busy with renewing i
 -- The fields of a job, in the order in which the others count on them, or nil for no hash.
 local function read_fields(queue, id)
   return attempt("HMGET", queue.prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp",
-    "unbegun", "rjk")
+    "rjk")
 end
 
 -- A line costs clients less than seven values do.
 local function describe(id, token, fields, started, duration)
   local line = table.concat({ token, digits(started), digits(counter(fields[4])), digits(duration),
-    digits(counter(fields[8])), fields[9] and 0 or 1, fields[1] or "" }, " ")
-  if fields[5] or fields[10] then
-    return { id, fields[2] or "", line, fields[5] or "", fields[7] or "", fields[10] or "" }
+    digits(counter(fields[8])), fields[1] or "" }, " ")
+  if fields[5] or fields[9] then
+    return { id, fields[2] or "", line, fields[5] or "", fields[7] or "", fields[9] or "" }
   end
   return { id, fields[2] or "", line }
 end

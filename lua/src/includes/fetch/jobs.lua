@@ -4,7 +4,6 @@
 --   wanted          how many jobs to fetch     lock_duration  in ms, of jobs without their own
 --   suspects_wanted how many of them may be suspects: jobs that have stalled before
 --   id              of this call: the token of a lock is this, a colon and a number
---   idle_threads    how many of the jobs start at once
 --   policies        by name of the job its lockDuration and maxStalledCount
 --   jobs            what was fetched, described     skipped  the suspects left where they were
 --   limited_for     for how many ms a rate limit keeps all jobs from being fetched, or 0
@@ -30,13 +29,6 @@ local function fetch_job(queue, fetch, id, fields)
   redis.call("LPUSH", queue.active, id)
   redis.call("SET", key .. ":lock", token, "PX", digits(duration))
   redis.call("HSET", key, "processedOn", fetch.timestamp, "pb", fetch.worker, "ats", digits(started), unpack(own))
-  if #jobs < fetch.idle_threads then
-    redis.call("HDEL", key, "unbegun")
-    fields[9] = nil
-  else
-    redis.call("HSET", key, "unbegun", digits(started))
-    fields[9] = digits(started)
-  end
   emit(queue, "active", id, "prev", "waiting")
   jobs[#jobs + 1] = describe(id, token, fields, started, duration)
 end

@@ -12,17 +12,8 @@
 --- include parents/completion
 --- include parents/failure
 
--- The keys, with their types, that finishing a job writes; those of a parent are checked apart.
-local function types_to_finish(queue, id)
-  return {
-    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue.completed, "zset", queue.failed, "zset",
-    queue.marker, "zset", queue.events, "stream", queue.prefix .. id, "hash",
-  }
-end
-
--- What a worker says about the jobs that it finishes, a JSON object, as a table.
-local function rules_from(text)
-  local rules = object(text)
+-- What a worker says about the jobs that it finishes, decoded, as a table of what it must be.
+local function rules_from(rules)
   return {
     completed = retention(rules.keepCompleted), failed = retention(rules.keepFailed),
     event_bytes = number(rules.maxEventBytes) or math.huge, metrics_points = number(rules.metricsPoints) or 0,
@@ -36,8 +27,8 @@ local function fail_job(queue, id, job, reason, how)
     trace = { "stacktrace", stacktrace_of(job.opts, job.stacktrace, how.stacktrace) }
   end
   redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
-  if job.unbegun or job.deferred_failure then
-    redis.call("HDEL", key, "unbegun", "defa")
+  if job.deferred_failure then
+    redis.call("HDEL", key, "defa")
   end
   emit_failed(queue, id, reason, how.rules.event_bytes, job.attempts)
   return tell_parent_of_failure(job, key, reason, how.timestamp)
@@ -46,8 +37,8 @@ end
 local function complete_job(queue, id, job, how)
   local key, value = queue.prefix .. id, how.value
   redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "returnvalue", value)
-  if job.unbegun or job.failed_reason then
-    redis.call("HDEL", key, "unbegun", "failedReason")
+  if job.failed_reason then
+    redis.call("HDEL", key, "failedReason")
   end
   emit_completed(queue, id, value, how.rules.event_bytes)
   return tell_parent_of_completion(job, key, value, how.timestamp)
@@ -58,7 +49,7 @@ end
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
 --   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
 --   started     `ats` when it was fetched     stalls      `stc` when it was fetched
--- Returns the outcome as finishJob does, a list of what went wrong, and true when something was
+-- Returns the outcome as finishAndFetch does, a list of what went wrong, and true when something was
 -- written.
 local function finish_job(queue, id, how)
   local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
@@ -66,14 +57,13 @@ local function finish_job(queue, id, how)
   if held ~= how.token then
     return outcome_without_lock(queue, id, held, how)
   end
-  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",
-    "defa", "failedReason")
+  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "defa",
+    "failedReason")
   if not fields[6] and redis.call("EXISTS", key) == 0 then
     return GONE, { end_gone_job(queue, id, timestamp) }, true
   end
   local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
-    attempts = counter(fields[5]) + 1, stacktrace = fields[7], unbegun = fields[8], deferred_failure = fields[9],
-    failed_reason = fields[10] }
+    attempts = counter(fields[5]) + 1, stacktrace = fields[7], deferred_failure = fields[8], failed_reason = fields[9] }
   local forbidden = target == "completed" and children_forbid(key, id)
   redis.call("DEL", key .. ":lock")
   redis.call("SREM", queue.stalled, id)

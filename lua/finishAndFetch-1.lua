@@ -1,54 +1,49 @@
--- Built by tools/build-lua from lua/src/commands/finishJob-1.lua: edit that file, not this one.
+-- Built by tools/build-lua from lua/src/commands/finishAndFetch-1.lua: edit that file, not this one.
 --[[
-Moves a job that its worker holds to `completed` or to `failed`.
+Finishes jobs that their worker holds, and fetches the jobs that it is to run next, each with a
+lock of its own.
 
 KEYS  1 meta
-ARGV  1 key prefix of the queue, with its last colon  2 id  3 token of the lock
-      4 the time in ms, or 0 for the server's  5 "completed" or "failed"  6 return value as JSON, or the reason of the failure
-      7 stack trace as a JSON list of one text, or empty
-      8 rules of the worker, a JSON object: keepCompleted and keepFailed, each a `count` and an `age` in s, where
-        the job's own removeOnComplete or removeOnFail does not go first; maxEventBytes, the longest result or
-        reason that an event carries; metricsPoints, how many minutes of BullMQ's metrics are kept, or 0
-      9 `ats` and 10 `stc` that the job had when it was fetched
+ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for the server's
+      3 rules of the worker, a JSON object: worker, its name; lockDuration in ms; keepCompleted and keepFailed,
+        each a `count` and an `age` in s, where the job's own removeOnComplete or removeOnFail does not go
+        first; maxEventBytes, the longest result or reason that an event carries; metricsPoints, how many
+        minutes of BullMQ's metrics are kept, or 0
+      4 how many jobs to fetch, or 0
+      5 id of this call; the token of a lock is this, a colon and a number
+      6 how many suspects to fetch: jobs that have stalled before
+      7 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
+      8 id of an earlier call whose reply was lost, or empty: its jobs are returned again, and no others
+      9 and on: seven for each job that has ended:
+        id, token of the lock, "completed" or "failed", return value as JSON or the reason of the failure,
+        stack trace as a JSON list of one text or empty, `ats` and `stc` that the job had when it was fetched
 
-Returns a list: the outcome, then what went wrong, a text each: a parent that could not be told,
-or why the job could not complete. The outcome is
-      1 finished
-      2 failed although it was to be completed: its children do not let it
-      0 the worker does not hold the job any more, and nothing is written
-      -1 the job is gone: its hash was removed while it ran. It is not written again; the id leaves `active`
+Delayed jobs that are due become available before the fetch, at most 1,000 of them. Jobs are
+fetched from the tail of `wait`, then from `prioritized`. Suspects that are not fetched stay
+where they were.
 
-A call that is sent twice finds the job finished and not fetched or stalled since, or an event that says
-so of a job that was not kept, and returns 1.
+Returns a list of
+      what became of each job that has ended: an outcome, or a list of it and of what went wrong, a text each:
+        a parent that could not be told, or why the job could not complete
+        1  finished
+        2  failed although it was to be completed: its children do not let it
+        0  the worker does not hold the job any more, and nothing is written
+        -1 the job is gone: its hash was removed while it ran. It is not written again; the id leaves `active`
+        "" an error: the others have finished all the same
+      the jobs that were fetched
+      in how many ms the next delayed job is due (-1 without one)
+      how many suspects were left
+      for how many ms a rate limit keeps all jobs from being fetched (0 without one)
+A job is: id, data, and a line of its token, attempts started, stalls, lock duration, timestamp
+and name, which costs clients less than six values do; and only if it is to be failed or belongs
+to a scheduler: the reason, the worker that had it before, and the scheduler's id.
 
-Cost: O(N) in `active` from its old end to the job, O(log N) in the finished jobs.
+A job that is to finish twice is found finished and not fetched or stalled since, or there is an
+event that says so of a job that was not kept: the outcome is 1 again.
+
+Cost: O(log N) for each job promoted, fetched or finished, and O(N) in `active` from its old end
+to each job that is finished.
 --]]
-
---- includes/queue/keys.lua
--- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
--- include; queue/meta adds what the meta says to the same table.
-
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
-  return {
-    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
-  }
-end
-
--- All keys of a queue with their types.
-local function types_of(queue, ...)
-  return {
-    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-  }
-end
 
 --- includes/values.lua
 -- Values as they come out of Redis and JSON: whatever another program has written there, a
@@ -100,6 +95,32 @@ local function attempt(...)
     return nil
   end
   return reply
+end
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
+  }
+end
+
+-- All keys of a queue with their types.
+local function types_of(queue, ...)
+  return {
+    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+  }
 end
 
 --- includes/types.lua
@@ -155,17 +176,21 @@ local function refusal(queue, types)
   return nil
 end
 
---- includes/queue/time.lua
--- The time that a script goes by. Needs:
+--- includes/queue/events.lua
+-- The stream of events, which is kept near its greatest length. A script that emits many
+-- events trims it once, before them. Needs no other include; the queue's meta must have been read.
 
--- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
--- workers differ, so only tests and other runtimes give one.
-local function time_in_ms(given)
-  if given and number(given) ~= 0 then
-    return given
-  end
-  local time = redis.call("TIME")
-  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+local function trim_events(queue)
+  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+end
+
+local function emit(queue, event, id, ...)
+  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Emits the last event of a script that emits few, and trims the stream with it.
+local function emit_last(queue, event, id, ...)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
 --- includes/queue/wake.lua
@@ -206,21 +231,17 @@ local function mark_next_due(queue)
   end
 end
 
---- includes/queue/events.lua
--- The stream of events, which is kept near its greatest length. A script that emits many
--- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
 
-local function trim_events(queue)
-  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
-end
-
-local function emit(queue, event, id, ...)
-  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
-end
-
--- Emits the last event of a script that emits few, and trims the stream with it.
-local function emit_last(queue, event, id, ...)
-  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
 end
 
 --- includes/finish/event.lua
@@ -848,17 +869,8 @@ end
 -- How ONE job finishes that its worker holds: a script may do so with several. The queue's
 -- meta must have been read. Needs:
 
--- The keys, with their types, that finishing a job writes; those of a parent are checked apart.
-local function types_to_finish(queue, id)
-  return {
-    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue.completed, "zset", queue.failed, "zset",
-    queue.marker, "zset", queue.events, "stream", queue.prefix .. id, "hash",
-  }
-end
-
--- What a worker says about the jobs that it finishes, a JSON object, as a table.
-local function rules_from(text)
-  local rules = object(text)
+-- What a worker says about the jobs that it finishes, decoded, as a table of what it must be.
+local function rules_from(rules)
   return {
     completed = retention(rules.keepCompleted), failed = retention(rules.keepFailed),
     event_bytes = number(rules.maxEventBytes) or math.huge, metrics_points = number(rules.metricsPoints) or 0,
@@ -872,8 +884,8 @@ local function fail_job(queue, id, job, reason, how)
     trace = { "stacktrace", stacktrace_of(job.opts, job.stacktrace, how.stacktrace) }
   end
   redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
-  if job.unbegun or job.deferred_failure then
-    redis.call("HDEL", key, "unbegun", "defa")
+  if job.deferred_failure then
+    redis.call("HDEL", key, "defa")
   end
   emit_failed(queue, id, reason, how.rules.event_bytes, job.attempts)
   return tell_parent_of_failure(job, key, reason, how.timestamp)
@@ -882,8 +894,8 @@ end
 local function complete_job(queue, id, job, how)
   local key, value = queue.prefix .. id, how.value
   redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "returnvalue", value)
-  if job.unbegun or job.failed_reason then
-    redis.call("HDEL", key, "unbegun", "failedReason")
+  if job.failed_reason then
+    redis.call("HDEL", key, "failedReason")
   end
   emit_completed(queue, id, value, how.rules.event_bytes)
   return tell_parent_of_completion(job, key, value, how.timestamp)
@@ -894,7 +906,7 @@ end
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
 --   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
 --   started     `ats` when it was fetched     stalls      `stc` when it was fetched
--- Returns the outcome as finishJob does, a list of what went wrong, and true when something was
+-- Returns the outcome as finishAndFetch does, a list of what went wrong, and true when something was
 -- written.
 local function finish_job(queue, id, how)
   local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
@@ -902,14 +914,13 @@ local function finish_job(queue, id, how)
   if held ~= how.token then
     return outcome_without_lock(queue, id, held, how)
   end
-  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "unbegun",
-    "defa", "failedReason")
+  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "defa",
+    "failedReason")
   if not fields[6] and redis.call("EXISTS", key) == 0 then
     return GONE, { end_gone_job(queue, id, timestamp) }, true
   end
   local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
-    attempts = counter(fields[5]) + 1, stacktrace = fields[7], unbegun = fields[8], deferred_failure = fields[9],
-    failed_reason = fields[10] }
+    attempts = counter(fields[5]) + 1, stacktrace = fields[7], deferred_failure = fields[8], failed_reason = fields[9] }
   local forbidden = target == "completed" and children_forbid(key, id)
   redis.call("DEL", key .. ":lock")
   redis.call("SREM", queue.stalled, id)
@@ -940,20 +951,264 @@ local function tell_what_is_left(queue)
   end
 end
 
---- commands/finishJob-1.lua
+--- includes/finish/jobs.lua
+-- How the jobs finish that have ended since the last call of a worker. The queue's meta must have
+-- been read. Needs:
 
-local prefix, id, token, time, target, value, stacktrace = unpack(ARGV, 1, 7)
-local queue = queue_at(prefix)
+local PART_SIZE = 7 -- arguments for each job
 
-local fault = refusal(queue, types_to_finish(queue, id))
+-- The keys, with their types, that finishing jobs writes; those of jobs and parents are checked apart.
+local function types_to_finish(queue)
+  return {
+    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue.completed, "zset", queue.failed, "zset",
+    queue.marker, "zset", queue.events, "stream",
+  }
+end
+
+-- What a client is told of one finished job. A key of the wrong type is the matter of one job;
+-- what else goes wrong is the server's, and the client sends the call again.
+local function told(succeeded, outcome, faults)
+  if not succeeded then
+    local fault = type(outcome) == "table" and outcome.err or outcome
+    if not fault:find("WRONGTYPE", 1, true) then
+      error(outcome, 0)
+    end
+    return { "", fault }
+  end
+  return #faults > 0 and { outcome, unpack(faults) } or outcome
+end
+
+-- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What
+-- goes wrong with one does not keep the others from finishing. Returns what clients are told of
+-- each, and whether something was written.
+local function finish_jobs(queue, first, timestamp, rules)
+  local outcomes, has_written = {}, false
+  for at = first, #ARGV, PART_SIZE do
+    local id, token, target, value, stacktrace, started, stalls = unpack(ARGV, at, at + PART_SIZE - 1)
+    local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, {
+      token = token, timestamp = timestamp, target = target, value = value, stacktrace = stacktrace,
+      rules = rules, started = started, stalls = stalls,
+    })
+    outcomes[#outcomes + 1] = told(succeeded, outcome, faults)
+    has_written = has_written or (succeeded and wrote)
+  end
+  return outcomes, has_written
+end
+
+--- includes/fetch/promote.lua
+-- How delayed jobs that are due become available. The queue's meta must have been read. Needs:
+
+local PROMOTED_AT_ONCE = 1000
+
+local function promote_due_jobs(queue, timestamp)
+  local due = redis.call("ZRANGEBYSCORE", queue.delayed, "-inf", digits((timestamp + 1) * 4096 - 1),
+    "LIMIT", 0, PROMOTED_AT_ONCE)
+  for _, id in ipairs(due) do
+    local key = queue.prefix .. id
+    local priority = number(attempt("HGET", key, "priority")) or 0
+    redis.call("ZREM", queue.delayed, id)
+    make_available(queue, id, priority, "LPUSH")
+    if redis.call("EXISTS", key) == 1 then
+      attempt("HSET", key, "delay", 0)
+    end
+    emit(queue, "waiting", id, "prev", "delayed")
+  end
+end
+
+--- includes/fetch/limit.lua
+-- The rate limit of a queue, as BullMQ keeps it: `limiter` counts the jobs that were fetched in
+-- a window of `duration` ms, and at `max` of them none is fetched until its TTL ends. The
+-- queue's meta must have been read. Needs:
+
+local SET_BY_HAND = 2 ^ 53 - 1 -- what `queue.rateLimit(ms)` of BullMQ writes, whether there is a `max` or not
+
+-- How many jobs may be fetched now, and for how many ms none may if that is 0.
+local function room_under_limit(queue)
+  local max = queue.rate_limit.duration and queue.rate_limit.max
+  local fetched = redis.call("GET", queue.limiter)
+  if fetched and not fetched:match("^%d+$") then
+    redis.call("DEL", queue.limiter)
+    fetched = false
+  end
+  fetched = tonumber(fetched or 0)
+  if fetched >= (max or SET_BY_HAND) then
+    local ttl = redis.call("PTTL", queue.limiter)
+    if ttl > 0 then
+      return 0, ttl
+    end
+    redis.call("DEL", queue.limiter) -- its window has ended, or it would never end
+    fetched = 0
+  end
+  return max and math.max(max - fetched, 1) or math.huge, 0
+end
+
+-- Counts jobs that were fetched. The first ones begin the window.
+local function count_under_limit(queue, count)
+  if queue.rate_limit.duration and queue.rate_limit.max and count > 0
+    and redis.call("INCRBY", queue.limiter, count) == count then
+    redis.call("PEXPIRE", queue.limiter, digits(math.max(math.floor(math.abs(queue.rate_limit.duration)), 1)))
+  end
+end
+
+--- includes/fetch/pop.lua
+-- How ids leave the front of a queue, and how those that were skipped go back to their places.
+-- Needs no other include.
+
+-- The next id, with its score when it has a priority, or nil. `skipped` are the jobs popped
+-- and not fetched: an id, and its score or nil, each.
+local function pop(queue, skipped)
+  local id = redis.call("RPOP", queue.wait)
+  if id then
+    return id
+  end
+  local first = redis.call("ZPOPMIN", queue.prioritized)
+  if not first[1] and #skipped == 0 then
+    redis.call("DEL", queue.pc)
+  end
+  return first[1], first[2]
+end
+
+local function put_back(queue, skipped)
+  for at = #skipped, 1, -1 do
+    local id, score = unpack(skipped[at])
+    if score then
+      redis.call("ZADD", queue.prioritized, score, id)
+    else
+      redis.call("RPUSH", queue.wait, id)
+    end
+  end
+end
+
+--- includes/fetch/describe.lua
+-- What a worker is told of a job that it gets. Takes the `fetch` of fetch/jobs. Needs:
+
+local SHORTEST_LOCK = 250 -- ms; less would keep its worker busy with renewing it
+
+-- The fields of a job, in the order in which the others count on them, or nil for no hash.
+local function read_fields(queue, id)
+  return attempt("HMGET", queue.prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp",
+    "rjk")
+end
+
+-- A line costs clients less than seven values do.
+local function describe(id, token, fields, started, duration)
+  local line = table.concat({ token, digits(started), digits(counter(fields[4])), digits(duration),
+    digits(counter(fields[8])), fields[1] or "" }, " ")
+  if fields[5] or fields[9] then
+    return { id, fields[2] or "", line, fields[5] or "", fields[7] or "", fields[9] or "" }
+  end
+  return { id, fields[2] or "", line }
+end
+
+-- How long the lock of a job lasts in ms, and the policy for jobs of its name.
+local function lock_duration_of(fetch, fields)
+  local opts, policy = object(fields[6]), fetch.policies[fields[1] or ""] or {}
+  local own = number(opts.lockDuration)
+  return own and own >= 1 and math.max(math.floor(own), SHORTEST_LOCK) or number(policy.lockDuration) or fetch.lock_duration, policy
+end
+
+--- includes/fetch/jobs.lua
+-- How a worker fetches jobs. The queue's meta must have been read, and the queue must not be
+-- paused. `fetch` is a table of
+--   timestamp       in ms, as text             worker         its name
+--   wanted          how many jobs to fetch     lock_duration  in ms, of jobs without their own
+--   suspects_wanted how many of them may be suspects: jobs that have stalled before
+--   id              of this call: the token of a lock is this, a colon and a number
+--   policies        by name of the job its lockDuration and maxStalledCount
+--   jobs            what was fetched, described     skipped  the suspects left where they were
+--   limited_for     for how many ms a rate limit keeps all jobs from being fetched, or 0
+-- Needs:
+
+local MOST_SKIPPED = 100 -- suspects to look past in one call
+
+-- Gives a job to the worker, whose id has left the place where it waited.
+local function fetch_job(queue, fetch, id, fields)
+  local key, jobs = queue.prefix .. id, fetch.jobs
+  local token = fetch.id .. ":" .. #jobs
+  local started = counter(fields[3]) + 1
+  local duration, policy = lock_duration_of(fetch, fields)
+  local own = policy.maxStalledCount and { "actorMaxStalledCount", digits(policy.maxStalledCount) } or {}
+  redis.call("LPUSH", queue.active, id)
+  redis.call("SET", key .. ":lock", token, "PX", digits(duration))
+  redis.call("HSET", key, "processedOn", fetch.timestamp, "pb", fetch.worker, "ats", digits(started), unpack(own))
+  emit(queue, "active", id, "prev", "waiting")
+  jobs[#jobs + 1] = describe(id, token, fields, started, duration)
+end
+
+-- Fetches as many jobs as are wanted and there. Ids without a job vanish.
+local function fetch_jobs(queue, fetch)
+  local jobs, skipped, counted = fetch.jobs, fetch.skipped, 0
+  local room
+  room, fetch.limited_for = room_under_limit(queue)
+  waiting_list(queue) -- which brings back what another runtime's resume has left in `paused`
+  while #jobs < fetch.wanted and counted < room and #skipped < MOST_SKIPPED and not is_maxed(queue) do
+    local id, score = pop(queue, skipped)
+    if not id then
+      break
+    end
+    local fields = not is_reserved(id) and read_fields(queue, id)
+    local there = fields and (fields[1] or redis.call("EXISTS", queue.prefix .. id) == 1)
+    if there and counter(fields[4]) > 0 and fetch.suspects_wanted <= 0 then
+      skipped[#skipped + 1] = { id, score }
+    elseif there then
+      fetch.suspects_wanted = fetch.suspects_wanted - (counter(fields[4]) > 0 and 1 or 0)
+      fetch_job(queue, fetch, id, fields)
+      counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
+    end
+  end
+  put_back(queue, skipped)
+  count_under_limit(queue, counted)
+end
+
+--- includes/fetch/lost_call.lua
+-- The jobs of an earlier call whose reply was lost. Takes the `fetch` of fetch/jobs. Needs:
+
+local NEWEST_OF_ACTIVE = 1000 -- ids among which lost jobs are searched
+
+-- Adds the jobs whose locks an earlier call has set, in the order in which it fetched them.
+local function find_jobs_of_call(queue, fetch, lost_id)
+  local newest = redis.call("LRANGE", queue.active, 0, NEWEST_OF_ACTIVE - 1)
+  for at = #newest, 1, -1 do
+    local id = newest[at]
+    local token = attempt("GET", queue.prefix .. id .. ":lock")
+    local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(queue, id)
+    if fields then
+      local duration = lock_duration_of(fetch, fields)
+      fetch.jobs[#fetch.jobs + 1] = describe(id, token, fields, counter(fields[3]), duration)
+    end
+  end
+end
+
+--- commands/finishAndFetch-1.lua
+
+local queue = queue_at(ARGV[1])
+local rules = object(ARGV[3])
+local fetch = {
+  timestamp = time_in_ms(ARGV[2]), worker = rules.worker or "", lock_duration = number(rules.lockDuration) or 30000,
+  wanted = number(ARGV[4]), id = ARGV[5], suspects_wanted = number(ARGV[6]), policies = object(ARGV[7]),
+  jobs = {}, skipped = {}, limited_for = 0,
+}
+local lost_id = ARGV[8]
+
+local fetches = fetch.wanted > 0 or lost_id ~= ""
+local fault = refusal(queue, fetches and types_of(queue, queue.limiter, "string") or types_to_finish(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-local outcome, faults, has_written = finish_job(queue, id, {
-  token = token, timestamp = time_in_ms(time), target = target, value = value, stacktrace = stacktrace,
-  rules = rules_from(ARGV[8]), started = ARGV[9], stalls = ARGV[10],
-})
-if has_written then
+local outcomes, has_finished = finish_jobs(queue, 9, fetch.timestamp, rules_from(rules))
+if lost_id ~= "" then
+  find_jobs_of_call(queue, fetch, lost_id)
+elseif fetch.wanted > 0 then
+  trim_events(queue)
+  promote_due_jobs(queue, fetch.timestamp)
+  if not queue.is_paused then
+    fetch_jobs(queue, fetch)
+    if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+      wake(queue)
+    end
+  end
+end
+if has_finished then
   tell_what_is_left(queue)
 end
-return { outcome, unpack(faults) }
+return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.limited_for }

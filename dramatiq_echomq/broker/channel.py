@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import itertools
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import redis
+from dramatiq.logging import get_logger
+
+from ..errors import QueueRefused
+from .encoding import UndecodableJob, message_from
+from .group_commit import GroupCommit, Part
+from .in_flight import InFlightJob
+from .jobs import FetchedJob, JobMessage, Outcome
+from .queue import Fetch, JobQueue
+from .replies import Finished, Reply
+from .shares import Share
+
+if TYPE_CHECKING:
+    from .broker import EchoMQBroker
+
+Ended = tuple[FetchedJob, Outcome]
+
+
+class FinishPart(Part):
+    """A job that has ended, to be told to Redis."""
+
+    def __init__(self, job: FetchedJob, outcome: Outcome) -> None:
+        super().__init__()
+        self.job = job
+        self.outcome = outcome
+        self.finished: Finished | None = None
+
+
+class FetchPart(Part):
+    """A fetch with a share of the threads."""
+
+    def __init__(self, share: Share) -> None:
+        super().__init__()
+        self.share = share
+
+
+class QueueChannel(GroupCommit):
+    """What this process has to do with one queue: its calls, and what they
+    brought.  Consumers come and go with their connections, this stays.
+
+    Parameters:
+      broker(EchoMQBroker)
+      queue(JobQueue)
+
+    Attributes:
+      fetched(deque[JobMessage]): Jobs that were fetched and not yet handed over.
+      to_fail(deque): Jobs that were fetched and must not run, each with its
+        message if it has one.
+      to_advance(deque[FetchedJob]): Jobs whose scheduler is to add the next.
+      is_empty(bool): Whether the last fetch found fewer jobs than it wanted.
+      due_in(int): In how many ms after the last fetch the next delayed job is
+        due, or -1 without one.
+      suspects_left(int): How many jobs the last fetch left because they stalled before.
+      limited_for(int): For how many ms after it a rate limit keeps all jobs
+        from being fetched, or 0.
+    """
+
+    def __init__(self, broker: EchoMQBroker, queue: JobQueue) -> None:
+        super().__init__()
+        self.logger = get_logger(__name__, type(self))
+        self.broker = broker
+        self.queue = queue
+        self.queue_name = queue.keys.queue_name
+        self.in_flight = broker.in_flight
+        self.fetched: deque[JobMessage] = deque()
+        self.is_empty = False
+        self.due_in = -1
+        self.suspects_left = 0
+        self.limited_for = 0
+        self.to_fail: deque[tuple[InFlightJob, JobMessage | None]] = deque()
+        self.to_advance: deque[FetchedJob] = deque()
+        self._unanswered: tuple[str, Share] | None = None
+        self._sequence = itertools.count()
+
+    def finish(self, job: FetchedJob, outcome: Outcome) -> Finished:
+        """Tell Redis how a job has ended."""
+        part = FinishPart(job, outcome)
+        self.submit(part)
+        assert part.finished is not None
+        return part.finished
+
+    def fetch(self, share: Share) -> None:
+        """Fetch jobs for a share of the threads."""
+        try:
+            self.submit(FetchPart(share))
+        finally:
+            self._release(share)
+
+    def fetch_unanswered(self) -> None:
+        """Fetch only the jobs of a call whose reply was lost."""
+        if self._unanswered:
+            self.fetch(self._unanswered[1])
+
+    def reserve(self, prefetch: int) -> Share | None:
+        """Reserve free threads for a fetch; those of a call whose reply was
+        lost are reserved as long as it is.
+        """
+        if self._unanswered:
+            return self._unanswered[1]
+        return self.in_flight.reserve(self.queue_name, prefetch)
+
+    def requeue(self, jobs: Iterable[InFlightJob]) -> list[InFlightJob]:
+        """Give jobs back that were not started, to be fetched in the order in
+        which they were.
+
+        Returns:
+          list[InFlightJob]: Those that had been lost before.
+        """
+        returned = sorted((job for job in jobs if job.withdraw()), key=lambda job: job.sequence)
+        if not returned:
+            return []
+        try:
+            lost_ids = set(self.queue.requeue([job.fetched for job in returned]))
+        except BaseException:
+            for job in returned:
+                job.doubt()
+            raise
+        for job in returned:
+            job.end()
+        return [job for job in returned if job.fetched.job_id in lost_ids]
+
+    def keep_in_order(self) -> None:
+        """Keep the fetched jobs that could not be given back, in the order in which they were fetched."""
+        kept = [message for message in self.fetched if not message.job.has_ended]
+        self.fetched = deque(sorted(kept, key=lambda message: message.job.sequence))
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a consumer that waits for threads has something else to do."""
+        return bool(self.fetched or self.to_fail or self.to_advance or self.is_empty)
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Make one call of all parts.  When a consumer waits for a thread and
+        a job ends, the same call fetches for that thread.
+        """
+        finishing = [part for part in parts if isinstance(part, FinishPart)]
+        fetching = [part for part in parts if isinstance(part, FetchPart)]
+        carried = None if fetching or self._unanswered else self.in_flight.reserve_for_waiting(self.queue_name)
+        share = fetching[0].share if fetching else carried
+        try:
+            reply, fetched_at = self._call([(part.job, part.outcome) for part in finishing], share)
+            for part, finished in zip(finishing, reply.finished, strict=True):
+                part.finished = finished
+                part.settle()
+            for job in reply.jobs:
+                self._receive(job, fetched_at)
+        finally:
+            if carried:
+                self._release(carried)
+        for fetch in fetching:
+            fetch.settle()
+        if carried:
+            self.in_flight.wake()
+
+    def _call(self, finishing: list[Ended], share: Share | None) -> tuple[Reply, float]:
+        """Make the call, and once more when its reply is lost; jobs finish also where none can be fetched."""
+        try:
+            return self._call_once(finishing, share)
+        except (redis.ConnectionError, redis.TimeoutError):
+            if share is None:
+                raise
+        except QueueRefused:
+            if share is None or not finishing:
+                raise
+        return self._call_once(finishing, None if finishing else share)
+
+    def _call_once(self, finishing: list[Ended], share: Share | None) -> tuple[Reply, float]:
+        started, lost = time.monotonic(), self._unanswered
+        if share is None:
+            return self.queue.finish_and_fetch(finishing), started
+        fetch = Fetch(self.broker.worker_id.next_call(), share.threads, share.suspects, lost[0] if lost else "")
+        try:
+            reply = self.queue.finish_and_fetch(finishing, fetch, policies=self.broker.policies)
+        except QueueRefused:  # before anything was fetched
+            raise
+        except BaseException:
+            self._unanswered = lost or (fetch.call, share)
+            raise
+        self._unanswered = None
+        self.is_empty = not lost and len(reply.jobs) < share.threads
+        self.due_in, self.suspects_left, self.limited_for = reply.due_in, reply.suspects_left, reply.limited_for
+        return reply, started
+
+    def _release(self, share: Share) -> None:
+        """Let others have a share, but for a suspect that may have been fetched and that nobody knows of yet."""
+        is_unanswered = self._unanswered is not None and self._unanswered[1] is share
+        self.in_flight.release(share, keeps_suspects=is_unanswered)
+
+    def _receive(self, fetched: FetchedJob, fetched_at: float) -> None:
+        """Hold a job that was fetched, and sort it."""
+        job = InFlightJob(fetched, self.queue_name, self.in_flight, next(self._sequence), fetched_at)
+        self.in_flight.hold(job)
+        if fetched.scheduler:
+            self.to_advance.append(fetched)
+        try:
+            message = JobMessage(message_from(fetched, self.queue_name), job)
+        except UndecodableJob as error:
+            self.logger.error("Job %r of queue %r is failed: %s", job.job_id, self.queue_name, error)
+            job.outcome = Outcome("failed", str(error), "")
+            self.to_fail.append((job, None))
+        else:
+            if fetched.deferred_failure:
+                self.to_fail.append((job, message))
+            else:
+                self.fetched.append(message)

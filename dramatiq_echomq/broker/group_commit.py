@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import redis
+
+from .threads import Runner
+
+#: How many seconds a thread waits before it makes sure that the one that leads is alive.
+LOOK_AFTER_LEADER = 1.0
+
+
+class Part:
+    """What one thread has to tell Redis, as a part of a call."""
+
+    def __init__(self) -> None:
+        self.runner = Runner()
+        self.is_done = False
+        self.error: BaseException | None = None
+        self._gate = threading.Lock()
+        self._gate.acquire()
+
+    def settle(self, error: BaseException | None = None) -> None:
+        """Let the thread of this part go on."""
+        self.error, self.is_done = error, True
+        self.wake()
+
+    def wake(self) -> None:
+        if self._gate.locked():
+            self._gate.release()
+
+    def wait(self, seconds: float) -> None:
+        self._gate.acquire(timeout=seconds)
+
+
+class GroupCommit:
+    """Sends what comes up while a call is under way together in the next one.
+    The first thread that comes leads: it makes the call, and hands over to the
+    first of those that came meanwhile.  A thread that is alone waits for
+    nobody.
+    """
+
+    def __init__(self) -> None:
+        self._queue_mutex = threading.Lock()
+        self._pending: list[Part] = []
+        self._leader: Part | None = None
+
+    def submit(self, part: Part) -> None:
+        """Send a part, alone or with others, and wait for its reply.
+
+        Raises:
+          Exception: What the call raised that it was in.
+        """
+        with self._queue_mutex:
+            self._pending.append(part)
+            if self._leader is None:
+                self._leader = part
+        try:
+            while not part.is_done:
+                if self._leader is part:
+                    self._lead()
+                else:
+                    part.wait(LOOK_AFTER_LEADER)
+                    self._replace_dead_leader(part)
+        finally:
+            self._hand_over(part)
+        if part.error is not None:
+            raise part.error
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Make one call of some parts, and settle those that it succeeds for.
+        To be defined by what inherits from this.
+        """
+        raise NotImplementedError
+
+    def _lead(self) -> None:
+        with self._queue_mutex:
+            parts, self._pending = self._pending, []
+        failure: BaseException = redis.ConnectionError("the thread that made the call was interrupted")
+        try:
+            self.send(parts)
+        except Exception as error:
+            failure = error
+        finally:
+            for part in parts:
+                if not part.is_done:
+                    part.settle(failure)
+
+    def _hand_over(self, part: Part) -> None:
+        """Let the next one lead, in whichever way this one ended."""
+        with self._queue_mutex:
+            if not part.is_done and part in self._pending:
+                self._pending.remove(part)
+            if self._leader is part:
+                self._leader = self._pending[0] if self._pending else None
+                if self._leader is not None:
+                    self._leader.wake()
+
+    def _replace_dead_leader(self, part: Part) -> None:
+        """An interrupt can end a thread anywhere."""
+        with self._queue_mutex:
+            leader = self._leader
+            if not part.is_done and (leader is None or not leader.runner.is_alive()):
+                self._leader = part
+                if part not in self._pending:
+                    self._pending.append(part)

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from .in_flight import ENDED, InFlightJob, State
+from .shares import Share, Turns
+
+if TYPE_CHECKING:
+    from .channel import QueueChannel
+
+#: In these states a job has a thread of its own, or waits for one.
+BUSY = (State.TAKEN, State.RUNNING, State.UNCERTAIN)
+
+
+class InFlightJobs:
+    """The jobs that this process holds.  Counts the threads that are free for
+    more, and gives each queue its share of them.  Any thread may ask and tell.
+    Threads are woken only for what they wait for: each needless wake-up costs
+    more than all the rest.
+
+    Parameters:
+      usual_duration(int): How many ms a lock lasts where a job does not say so.
+
+    Attributes:
+      mutex(RLock): What each change of a job's state holds.
+      hurry(Event): Set when a job was fetched whose lock is shorter than usual.
+      is_draining(bool): Whether the worker is about to end.
+      worker(Worker): Dramatiq's worker of this process, once it has booted.
+    """
+
+    def __init__(self, usual_duration: int) -> None:
+        self.usual_duration = usual_duration
+        self.hurry = threading.Event()
+        self.is_draining = False
+        self.worker: Any = None
+        self._process_id = 0
+        self._jobs: dict[bytes, InFlightJob] = {}
+        self._held: Counter[str] = Counter()
+        self._busy: Counter[str] = Counter()
+        self._all_busy = 0
+        self._suspects = 0
+        self._turns = Turns()
+        # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.
+        self.mutex = threading.RLock()
+        self._changed = threading.Condition(self.mutex)
+
+    def boot(self, worker: Any) -> None:
+        """Fetch for the threads of a worker from now on."""
+        with self.mutex:
+            self.worker, self.is_draining, self._process_id = worker, False, os.getpid()
+
+    def drain(self) -> None:
+        """Fetch nothing any more: the worker is about to end."""
+        with self.mutex:
+            self.is_draining = True
+            self._changed.notify_all()
+
+    def hold(self, job: InFlightJob) -> None:
+        """Note a job that was fetched."""
+        with self.mutex:
+            self._jobs[job.fetched.token] = job
+            self._held[job.queue_name] += 1
+            self._busy[job.queue_name] += 1
+            self._all_busy += 1
+            self._suspects += job.fetched.is_suspect
+            if job.fetched.lock_duration < self.usual_duration:
+                self.hurry.set()
+
+    def change(self, job: InFlightJob, state: State) -> None:
+        """Let a job be in another state.  Only jobs call it, with the mutex held."""
+        was_busy, job.state = job.state in BUSY, state
+        if job.fetched.token not in self._jobs:
+            return
+        newly_busy = (state in BUSY) - was_busy
+        self._busy[job.queue_name] += newly_busy
+        self._all_busy += newly_busy
+        if state in ENDED:
+            del self._jobs[job.fetched.token]
+            self._held[job.queue_name] -= 1
+            self._suspects -= job.fetched.is_suspect
+        # The call that finishes a job fetches for its own queue: only others need to be woken.
+        will_fetch = state is State.FINISHING and not self._turns.is_for_another(job.queue_name)
+        if (newly_busy < 0 and not will_fetch) or (state in ENDED and job.fetched.is_suspect):
+            self._changed.notify_all()
+
+    def clear(self) -> None:
+        """Forget every job.  Those that do not run yet are not to be run any more."""
+        with self.mutex:
+            for job in self.all():
+                self.change(job, State.DONE if job.runner else State.LOST)
+
+    def all(self) -> list[InFlightJob]:
+        with self.mutex:
+            return list(self._jobs.values())
+
+    def by_queue_and_duration(self) -> dict[tuple[str, int], list[InFlightJob]]:
+        """The jobs in groups of those that one call can renew."""
+        groups: defaultdict[tuple[str, int], list[InFlightJob]] = defaultdict(list)
+        for job in self.all():
+            if not job.is_stuck:
+                groups[job.queue_name, job.fetched.lock_duration].append(job)
+        return groups
+
+    def count(self, queue_name: str) -> int:
+        """How many jobs of a queue this process holds."""
+        return self._held[queue_name]
+
+    def stranded(self, queue_name: str) -> list[InFlightJob]:
+        """Jobs of a queue that no thread will run since too few are alive."""
+        with self.mutex:
+            threads = self._live_threads()
+            surplus = self._all_busy - threads if threads is not None else 0
+            if surplus <= 0:
+                return []
+            waiting = [job for job in self._jobs.values() if job.state is State.TAKEN and job.queue_name == queue_name]
+            return waiting[-surplus:]
+
+    def reserve(self, queue_name: str, prefetch: int) -> Share | None:
+        """Reserve free threads for a fetch, until :meth:`release`.
+
+        Parameters:
+          queue_name(str)
+          prefetch(int): How many jobs of the queue to hold at most.
+
+        Returns:
+          Share: None when no thread is free, or when it is another queue's turn.
+        """
+        with self.mutex:
+            if self.is_draining:
+                return None
+            room = prefetch - self._busy[queue_name] - self._turns.reserved(queue_name)
+            threads = self._live_threads()
+            if threads is not None:
+                free = threads - self._all_busy - self._turns.reserved()
+                room = min(room, self._turns.share_of(queue_name, free))
+            return self._turns.reserve(queue_name, room, self._suspects) if room > 0 else None
+
+    def reserve_for_waiting(self, queue_name: str) -> Share | None:
+        """Reserve threads for a consumer that waits for them, if one does."""
+        with self.mutex:
+            prefetch = self._turns.waiting.get(queue_name)
+            return self.reserve(queue_name, prefetch) if prefetch else None
+
+    def release(self, share: Share, *, keeps_suspects: bool = False) -> None:
+        """Let others have what a fetch did not use, or all but its suspects."""
+        with self.mutex:
+            self._turns.release(share, keeps_suspects=keeps_suspects)
+            if self._turns.waiting:
+                self._changed.notify_all()
+
+    def wait_for_share(self, channel: QueueChannel, prefetch: int, timeout: float) -> Share | None:
+        """Wait until threads can be reserved for the queue of a channel, until
+        the channel has news, or for so many seconds.  Meanwhile the calls that
+        finish jobs of the queue fetch for it.
+        """
+        name = channel.queue_name
+        share: Share | None = None
+
+        def may_go_on() -> bool:
+            nonlocal share
+            if not (self.is_draining or channel.has_news):
+                share = self.reserve(name, prefetch)
+                return share is not None
+            return True
+
+        with self.mutex:
+            self._turns.waiting[name] = prefetch
+            try:
+                self._changed.wait_for(may_go_on, timeout)
+            finally:
+                self._turns.waiting.pop(name, None)
+        return share
+
+    def wait_for_suspect(self, timeout: float) -> None:
+        """Wait until no suspect is in flight, or for so many seconds."""
+        with self.mutex:
+            self._changed.wait_for(lambda: not self._suspects or self.is_draining, timeout)
+
+    def wake(self) -> None:
+        """Let those that wait look again."""
+        with self.mutex:
+            self._changed.notify_all()
+
+    def _live_threads(self) -> int | None:
+        """How many threads there are to run jobs on, or None where no worker has booted."""
+        if self.worker is None or self._process_id != os.getpid():
+            return None
+        dead = sum(not thread.is_alive() for thread in getattr(self.worker, "workers", ()))
+        return int(self.worker.worker_threads) - dead

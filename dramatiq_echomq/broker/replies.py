@@ -1,0 +1,73 @@
+"""What the scripts of the broker reply, as named tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .jobs import FetchedJob
+
+#: What finishing a job comes to.
+FINISHED, FAILED_INSTEAD, NOT_OWNED, GONE = 1, 2, 0, -1
+
+
+class Finished(NamedTuple):
+    """What became of a job that was to finish.
+
+    Parameters:
+      outcome(int): FINISHED, FAILED_INSTEAD, NOT_OWNED or GONE; None when an
+        error kept it from finishing.
+      faults(list[str]): What went wrong beside it: a parent that could not be
+        told, or why the job could not complete, or the error.
+    """
+
+    outcome: int | None
+    faults: list[str]
+
+
+class Reply(NamedTuple):
+    """What a call that finishes and fetches jobs brought.
+
+    Parameters:
+      finished(list[Finished]): In the order of the jobs that were to finish.
+      jobs(list[FetchedJob]): The jobs that were fetched.
+      due_in(int): In how many ms the next delayed job is due, or -1 without one.
+      suspects_left(int): How many jobs were left because they stalled before.
+      limited_for(int): For how many ms the queue's rate limit keeps all jobs
+        from being fetched, or 0.
+    """
+
+    finished: list[Finished]
+    jobs: list[FetchedJob]
+    due_in: int
+    suspects_left: int
+    limited_for: int
+
+
+def reply_from(raw: Sequence[Any]) -> Reply:
+    """Decode what ``finishAndFetch-1.lua`` returns."""
+    finished, rows, due_in, suspects_left, limited_for = raw
+    return Reply(
+        [finished_from(entry) for entry in finished],
+        [fetched_job_from(*row) for row in rows],
+        due_in,
+        suspects_left,
+        limited_for,
+    )
+
+
+def finished_from(entry: Any) -> Finished:
+    """Decode what became of one job: a number, or a list of that and texts.
+    An empty text stands for an error.
+    """
+    if isinstance(entry, int):
+        return Finished(entry, [])
+    outcome, *faults = entry
+    texts = [fault.decode("utf-8", "backslashreplace") for fault in faults]
+    return Finished(int(outcome) if outcome != b"" else None, texts)
+
+
+def fetched_job_from(job_id: bytes, data: bytes, line: bytes, *more: bytes) -> FetchedJob:
+    """Decode a fetched job."""
+    token, started, stalls, duration, timestamp, name = line.split(b" ", 5)
+    return FetchedJob(job_id, token, name, data, started, int(stalls), int(duration), int(timestamp), *more)

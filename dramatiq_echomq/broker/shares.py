@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(eq=False)
+class Share:
+    """What one fetch may use, so that no other counts on it meanwhile.
+
+    Parameters:
+      queue_name(str)
+      threads(int): How many jobs it may fetch.
+      suspects(int): How many of them may have stalled before.
+    """
+
+    queue_name: str
+    threads: int
+    suspects: int
+
+
+class Turns:
+    """Which queue the next free thread is for: of those that wait for one, the
+    one that had its turn longest ago.  Needs the mutex of whoever uses it.
+
+    Attributes:
+      waiting(dict): The prefetch of each queue that waits for a thread.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, int] = {}
+        self._last_turns: dict[str, int] = {}
+        self._turn = 0
+        self._shares: set[Share] = set()
+
+    def reserved(self, queue_name: str | None = None) -> int:
+        """How many threads are reserved, for one queue or for all."""
+        return sum(share.threads for share in self._shares if queue_name in (None, share.queue_name))
+
+    def is_for_another(self, queue_name: str) -> bool:
+        """Whether the next free thread is for another queue than this one."""
+        if queue_name not in self.waiting:
+            return bool(self.waiting)
+        own = self._last_turns.get(queue_name, 0)
+        return any(self._last_turns.get(other, 0) < own for other in self.waiting)
+
+    def share_of(self, queue_name: str, free: int) -> int:
+        """How many of the free threads are for a queue, when those that wait
+        and this one get one in turn.
+        """
+        queues = self.waiting.keys() | {queue_name}
+        if free <= 0 or len(queues) == 1:
+            return free
+        own = self._last_turns.get(queue_name, 0)
+        before = sum(self._last_turns.get(other, 0) < own for other in queues)
+        return free // len(queues) + (before < free % len(queues))
+
+    def reserve(self, queue_name: str, threads: int, suspects_in_flight: int) -> Share:
+        self._turn += 1
+        self._last_turns[queue_name] = self._turn
+        has_suspect = suspects_in_flight or any(share.suspects for share in self._shares)
+        share = Share(queue_name, threads, 0 if has_suspect else 1)
+        self._shares.add(share)
+        return share
+
+    def release(self, share: Share, *, keeps_suspects: bool) -> None:
+        """Give a share back, or all of it but its suspects."""
+        if keeps_suspects and share.suspects:
+            share.threads = 0
+        else:
+            self._shares.discard(share)

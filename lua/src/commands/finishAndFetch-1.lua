@@ -1,0 +1,88 @@
+--[[
+Finishes jobs that their worker holds, and fetches the jobs that it is to run next, each with a
+lock of its own.
+
+KEYS  1 meta
+ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for the server's
+      3 rules of the worker, a JSON object: worker, its name; lockDuration in ms; keepCompleted and keepFailed,
+        each a `count` and an `age` in s, where the job's own removeOnComplete or removeOnFail does not go
+        first; maxEventBytes, the longest result or reason that an event carries; metricsPoints, how many
+        minutes of BullMQ's metrics are kept, or 0
+      4 how many jobs to fetch, or 0
+      5 id of this call; the token of a lock is this, a colon and a number
+      6 how many suspects to fetch: jobs that have stalled before
+      7 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
+      8 id of an earlier call whose reply was lost, or empty: its jobs are returned again, and no others
+      9 and on: seven for each job that has ended:
+        id, token of the lock, "completed" or "failed", return value as JSON or the reason of the failure,
+        stack trace as a JSON list of one text or empty, `ats` and `stc` that the job had when it was fetched
+
+Delayed jobs that are due become available before the fetch, at most 1,000 of them. Jobs are
+fetched from the tail of `wait`, then from `prioritized`. Suspects that are not fetched stay
+where they were.
+
+Returns a list of
+      what became of each job that has ended: an outcome, or a list of it and of what went wrong, a text each:
+        a parent that could not be told, or why the job could not complete
+        1  finished
+        2  failed although it was to be completed: its children do not let it
+        0  the worker does not hold the job any more, and nothing is written
+        -1 the job is gone: its hash was removed while it ran. It is not written again; the id leaves `active`
+        "" an error: the others have finished all the same
+      the jobs that were fetched
+      in how many ms the next delayed job is due (-1 without one)
+      how many suspects were left
+      for how many ms a rate limit keeps all jobs from being fetched (0 without one)
+A job is: id, data, and a line of its token, attempts started, stalls, lock duration, timestamp
+and name, which costs clients less than six values do; and only if it is to be failed or belongs
+to a scheduler: the reason, the worker that had it before, and the scheduler's id.
+
+A job that is to finish twice is found finished and not fetched or stalled since, or there is an
+event that says so of a job that was not kept: the outcome is 1 again.
+
+Cost: O(log N) for each job promoted, fetched or finished, and O(N) in `active` from its old end
+to each job that is finished.
+--]]
+--- include values
+--- include queue/keys
+--- include queue/meta
+--- include queue/events
+--- include queue/wake
+--- include queue/time
+--- include finish/job
+--- include finish/jobs
+--- include fetch/promote
+--- include fetch/jobs
+--- include fetch/lost_call
+
+local queue = queue_at(ARGV[1])
+local rules = object(ARGV[3])
+local fetch = {
+  timestamp = time_in_ms(ARGV[2]), worker = rules.worker or "", lock_duration = number(rules.lockDuration) or 30000,
+  wanted = number(ARGV[4]), id = ARGV[5], suspects_wanted = number(ARGV[6]), policies = object(ARGV[7]),
+  jobs = {}, skipped = {}, limited_for = 0,
+}
+local lost_id = ARGV[8]
+
+local fetches = fetch.wanted > 0 or lost_id ~= ""
+local fault = refusal(queue, fetches and types_of(queue, queue.limiter, "string") or types_to_finish(queue))
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
+end
+local outcomes, has_finished = finish_jobs(queue, 9, fetch.timestamp, rules_from(rules))
+if lost_id ~= "" then
+  find_jobs_of_call(queue, fetch, lost_id)
+elseif fetch.wanted > 0 then
+  trim_events(queue)
+  promote_due_jobs(queue, fetch.timestamp)
+  if not queue.is_paused then
+    fetch_jobs(queue, fetch)
+    if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+      wake(queue)
+    end
+  end
+end
+if has_finished then
+  tell_what_is_left(queue)
+end
+return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.limited_for }

@@ -1,0 +1,43 @@
+-- How the jobs finish that have ended since the last call of a worker. The queue's meta must have
+-- been read. Needs:
+--- include finish/job
+
+local PART_SIZE = 7 -- arguments for each job
+
+-- The keys, with their types, that finishing jobs writes; those of jobs and parents are checked apart.
+local function types_to_finish(queue)
+  return {
+    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue.completed, "zset", queue.failed, "zset",
+    queue.marker, "zset", queue.events, "stream",
+  }
+end
+
+-- What a client is told of one finished job. A key of the wrong type is the matter of one job;
+-- what else goes wrong is the server's, and the client sends the call again.
+local function told(succeeded, outcome, faults)
+  if not succeeded then
+    local fault = type(outcome) == "table" and outcome.err or outcome
+    if not fault:find("WRONGTYPE", 1, true) then
+      error(outcome, 0)
+    end
+    return { "", fault }
+  end
+  return #faults > 0 and { outcome, unpack(faults) } or outcome
+end
+
+-- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What
+-- goes wrong with one does not keep the others from finishing. Returns what clients are told of
+-- each, and whether something was written.
+local function finish_jobs(queue, first, timestamp, rules)
+  local outcomes, has_written = {}, false
+  for at = first, #ARGV, PART_SIZE do
+    local id, token, target, value, stacktrace, started, stalls = unpack(ARGV, at, at + PART_SIZE - 1)
+    local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, {
+      token = token, timestamp = timestamp, target = target, value = value, stacktrace = stacktrace,
+      rules = rules, started = started, stalls = stalls,
+    })
+    outcomes[#outcomes + 1] = told(succeeded, outcome, faults)
+    has_written = has_written or (succeeded and wrote)
+  end
+  return outcomes, has_written
+end
