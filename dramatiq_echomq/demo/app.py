@@ -10,10 +10,12 @@ import dramatiq
 
 from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
 
-from .settings import LOCK_DURATION, PREFIX, QUEUE, SECONDS_PER_JOB, STALLED_INTERVAL, URL_VARIABLE
+from .settings import CRASH_GRACE, LOCK_DURATION, PREFIX, QUEUE, SECONDS_PER_JOB, STALLED_INTERVAL, URL_VARIABLE
 
 broker = EchoMQBroker(url=os.environ[URL_VARIABLE], prefix=PREFIX, lock_duration=LOCK_DURATION)
-broker.add_middleware(StalledCheckerMiddleware(stalled_interval=STALLED_INTERVAL, max_stalled_count=1))
+broker.add_middleware(
+    StalledCheckerMiddleware(stalled_interval=STALLED_INTERVAL, max_stalled_count=1, crash_grace=CRASH_GRACE)
+)
 dramatiq.set_broker(broker)
 
 

@@ -131,6 +131,12 @@ class Processes:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
+    def freeze(self, process: subprocess.Popen[bytes]) -> None:
+        """Stop a process and its children with SIGSTOP: they do nothing, and their connections stay open."""
+        os.killpg(process.pid, signal.SIGSTOP)
+        self._started.remove(("worker", process))
+        self._started.insert(0, ("frozen", process))
+
     def last_words(self) -> str:
         """The ends of the log files."""
         logs = sorted(self.directory.glob("*.log"))

@@ -14,7 +14,7 @@ from dramatiq_echomq import EchoMQBroker, Settings
 
 from .processes import Interrupts, Processes
 from .screen import Screen
-from .settings import LOCK_DURATION, PREFIX, QUEUE, STALLED_INTERVAL, URL_VARIABLE
+from .settings import CRASH_GRACE, LOCK_DURATION, PREFIX, QUEUE, STALLED_INTERVAL, URL_VARIABLE
 from .watch import FINISHED, Watch
 
 THREADS = 4
@@ -58,7 +58,7 @@ class Story:
             f"A Valkey server runs at {self.url}. Locks last {LOCK_DURATION} ms, checks are made every "
             f"{STALLED_INTERVAL} ms, and a job may stall once; the defaults are {_DEFAULTS}.\n"
         )
-        self._a_worker_is_killed()
+        self._one_worker_is_killed_and_one_is_frozen()
         self._a_job_kills_its_workers()
 
     def summary(self) -> dict[str, tuple[int, str]]:
@@ -90,15 +90,21 @@ class Story:
                 raise StoryFailed(f"waited {PATIENCE:g} s for {what}, in vain.\n{self.processes.last_words()}")
             time.sleep(0.05)
 
-    def _a_worker_is_killed(self) -> None:
+    def _one_worker_is_killed_and_one_is_frozen(self) -> None:
+        victim, sleeper = self._start_worker(), self._start_worker()
+        self.until(lambda: self.client.zcard(self.watch.keys.workers) == 2, "both workers to boot")
         self.screen.say("Dramatiq sends 5 messages, and a BullMQ client adds 3 jobs to the same queue.")
         self._send("resize", 5)
         self._add_with_bullmq(["resize"] * 3)
-        victim = self._start_worker()
-        self.until(lambda: self.watch.number_in("completed") >= 2 <= self.watch.number_in("active"), "jobs to run")
+        self.until(lambda: self.watch.workers_in("active") == 2, "both workers to run jobs")
+        self.processes.freeze(sleeper)
         self.processes.kill(victim)
-        self.screen.say("This worker was killed (SIGKILL) in the middle of its jobs. Another one goes on.")
-        self._work_on("the jobs of the killed worker to be done")
+        self.screen.say(
+            "One worker was killed (SIGKILL) in the middle of its jobs, and one was frozen (SIGSTOP). The connection "
+            f"of the first one has closed, and its jobs are back in about {CRASH_GRACE / 1000 + 1:g} s. Those of the "
+            "frozen one are back once their locks have ended. Another worker goes on."
+        )
+        self._work_on("the jobs of both to be done")
 
     def _a_job_kills_its_workers(self) -> None:
         self.screen.say("Now a BullMQ client adds a job that kills its worker, and 3 harmless ones with it.")
