@@ -175,7 +175,7 @@ def show() -> None:
     found = {system: runs for system in SYSTEMS if (runs := results().get(system))}
     rule = "=" * 18 + "  ====  =========  =========  ========="
     print(rule)
-    print("8 jobs of a        runs   first      median      worst\nkilled worker            s          s          s")
+    print("8 jobs of a         runs  first      median     worst\nkilled worker")
     print(rule)
     for system, runs in found.items():
         seconds = [second for each in runs for second in each]

@@ -10,8 +10,23 @@ ARGV  1 key prefix of the queue, with its last colon
 
 A worker whose connection was seen missing counts as there again. Returns 1.
 
-Cost: O(log N) in the workers registered.
+Works when Redis is at its maxmemory. Cost: O(log N) in the workers registered.
 --]]
+
+--- includes/queue/full.lua
+-- What scripts can do while Redis is at its `maxmemory` and may evict nothing. Needs no other
+-- include.
+
+-- Redis then refuses a command that may take more memory, but only until the script has written
+-- something: it stops none in the middle. A script whose purpose is to finish, give back, recover
+-- or hold up jobs goes on when the first command that writes may not take more, as this one, which
+-- changes nothing, whatever `meta` is. A script that adds jobs must not begin so.
+local function write_although_full(queue)
+  local reply = redis.pcall("HDEL", queue.meta, "")
+  if type(reply) == "table" and not reply.err:find("WRONGTYPE", 1, true) then
+    redis.call("HDEL", queue.meta, "") -- on a replica, say: the script ends with its error
+  end
+end
 
 --- includes/queue/keys.lua
 -- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
@@ -166,6 +181,7 @@ local fault = refusal(queue, types_of(queue, workers, "zset"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+write_although_full(queue)
 local now = tonumber(time_in_ms(0))
 if before ~= "" and before ~= registration then
   redis.call("ZREM", workers, before)

@@ -10,10 +10,13 @@ from redis.cluster import ClusterNode, RedisCluster
 from dramatiq_echomq import EchoMQBroker, QueueInspector, StalledCheckerMiddleware
 from dramatiq_echomq.inspection.doctor.doctor import QueueDoctor
 from dramatiq_echomq.protocol.clients import client_with
+from dramatiq_echomq.protocol.keys import QueueKeys
+from dramatiq_echomq.protocol.registrations import WorkerRegistration, connections_of
 
 from ..support.brokers import lines, working
 from ..support.queue_data import put, state
 from ..support.servers import Server, free_port, wait_until
+from ..support.worker_data import registration
 
 PREFIX = "{emq}"
 
@@ -65,6 +68,25 @@ def test_messages_are_run_and_stalled_jobs_come_back(server, client, broker, cap
         assert state(node, prefix=PREFIX)["a"]["stc"] == "1"
 
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+
+
+def test_a_killed_worker_is_seen_by_the_node_that_holds_its_queue(server, client, broker):
+    broker.middleware.clear()
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=60_000, crash_grace=10))
+    broker.declare_queue("q")
+    broker.pause("q")
+    workers = QueueKeys("q", PREFIX).workers
+    with server.client() as node, working(broker):
+        (text,) = wait_until(lambda: node.zrange(workers, 0, -1))
+        alive = WorkerRegistration.decode(text)
+        assert alive.client_id in connections_of(node, [alive.client_id])
+        dead = registration("dead", 10**9, alive.run_id)
+        put(node, prefix=PREFIX, active=["a"], jobs={"a": {}})
+        node.set("{emq}:q:a:lock", "dead:0:0")
+        node.zadd(workers, {dead: 1})
+        wait_until(lambda: broker.get_queue_message_counts("q").paused == 1)
+        assert node.zrange(workers, 0, -1) == [text]
+        assert state(node, prefix=PREFIX)["a"]["stc"] == "1"
 
 
 def test_a_cluster_that_is_away_for_a_while_loses_nothing(server, broker, caplog, monkeypatch):

@@ -280,3 +280,20 @@ def test_of_very_many_workers_each_look_asks_for_a_share_and_all_are_asked_for(m
     assert shares[0] | shares[1] | shares[2] | shares[3] == workers
     few = {number: workers[number] for number in range(10)}
     assert crashes._share_of(few) == few
+
+
+def test_it_works_when_redis_is_at_its_maxmemory():
+    with Server() as server, server.client() as direct:
+        text = registration("dead", 10**9, direct.info("server")["run_id"])
+        put(direct, active=["1"], jobs={"1": {}})
+        lock(direct, "dead", "1")
+        register(direct, text)
+        direct.config_set("maxmemory", 1)
+        register(direct, registration("late"))
+        recoverer, recorder = recoverer_of(direct, crash_grace=1)
+        recoverer.crashes.look()
+        direct.delete(*direct.keys("emq:*:look:*"))
+        time.sleep(0.01)
+        recoverer.crashes.look()
+        assert recorder.named("recovered") == [("q", ("1",))]
+        assert registered(direct) == {registration("late"): "there"}

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import pytest
 from dramatiq.brokers.stub import StubBroker
 
-from dramatiq_echomq import StalledCheckerMiddleware
+from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
 
 from ..support.brokers import Recorder, booted, lines, sweepers, working
 from ..support.servers import wait_until
+from ..support.worker_data import register, registered, registration
 
 
 def equipped(client, *declared: str, interval: int = 30, **parameters):
@@ -145,6 +146,35 @@ def test_the_boot_says_in_one_line_what_is_checked(client, caplog, settings, sai
     with booted(broker, "a", "a.DQ", "b"):
         (line,) = lines(caplog, "INFO")
     assert line.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "about 5 s, of a lost host within 45 to 90 s (for locks of 30 s)."),
+        ({"crash_grace": 10_000}, "about 12 s, of a lost host within 45 to 90 s (for locks of 30 s)."),
+        ({"crash_detection": False}, "45 to 90 s (for locks of 30 s)."),
+    ],
+)
+def test_the_boot_says_how_soon_a_job_of_a_killed_worker_is_back(client, caplog, settings, said):
+    caplog.set_level(logging.INFO)
+    broker = EchoMQBroker(client=client, middleware=[])
+    broker.add_middleware(StalledCheckerMiddleware(**settings))
+    broker.declare_queue("q")
+    with working(broker):
+        (line,) = [line for line in lines(caplog, "INFO") if line.startswith("Checking")]
+    broker.close()
+    assert line == f"Checking for stalled jobs every 30 s: emq:q. A job of a killed worker is back within {said}"
+
+
+@pytest.mark.parametrize("settings", [{"crash_detection": False}, {"report_only": True}])
+def test_nobody_is_looked_for_where_that_is_off(client, settings):
+    text = registration("dead", 10**9, client.info("server")["run_id"])
+    register(client, text)
+    broker, _ = equipped(client, interval=20, crash_grace=1, **settings)
+    with booted(broker, "q"):
+        time.sleep(0.2)
+    assert registered(client) == {text: "there"}
 
 
 def test_a_cluster_client_of_the_broker_without_a_hash_tag_is_one_error(monkeypatch, client, caplog):

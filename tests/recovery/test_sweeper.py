@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import threading
 from types import SimpleNamespace
 
@@ -13,15 +14,21 @@ from ..support.brokers import lines
 class Clock:
     """A sweeper at work without a thread, on a clock that stands still between rounds."""
 
-    def __init__(self, monkeypatch, *queues: str, interval: int = 1000) -> None:
+    def __init__(self, monkeypatch, *queues: str, interval: int = 1000, looks: bool = False) -> None:
         self.now = 100.0
         monkeypatch.setattr("dramatiq_echomq.recovery.sweeper.time", SimpleNamespace(monotonic=lambda: self.now))
         self.queues = list(queues)
         self.checks: list[tuple[float, str]] = []
         self.waits: list[int | None] = []
         self.takes = 0.0
+        self.looks: list[float] = []
+        self.looks_again_after: list[float] = []
         self.sweeper = Sweeper(
-            interval=interval, queue_names=lambda: self.queues, check=self.check, prepare=lambda: None
+            interval=interval,
+            queue_names=lambda: self.queues,
+            check=self.check,
+            prepare=lambda: None,
+            look=self.look if looks else None,
         )
         self.sweeper.run_once()
 
@@ -29,6 +36,10 @@ class Clock:
         self.checks.append((round(self.now - 100, 3), queue_name))
         self.now += self.takes
         return self.waits.pop(0) if self.waits else None
+
+    def look(self) -> float:
+        self.looks.append(round(self.now - 100, 3))
+        return self.looks_again_after.pop(0) if self.looks_again_after else math.inf
 
     def rounds(self, count: int) -> list[tuple[float, str]]:
         """Let some rounds come when the sweeper says that they are due."""
@@ -129,3 +140,26 @@ def test_no_error_that_nobody_thought_of_ends_the_thread(broken, caplog):
         sweeper.stop(5)
     assert len(lines(caplog, "ERROR")) == 1
     assert not sweeper.is_alive()
+
+
+def test_looks_are_made_when_the_last_one_said_and_disturb_no_check(clock):
+    at = clock("q", looks=True)
+    at.sweeper._look_due = 0.0
+    at.looks.clear()
+    at.looks_again_after = [0.3, 0.5, 0.7]
+    assert at.rounds(6) == [(1, "q"), (2, "q")]
+    assert at.looks == [0, 0.3, 0.8, 1.5]
+
+
+def test_looks_end_when_they_cannot_work(clock):
+    at = clock("q", looks=True)
+    assert at.rounds(3) == [(1, "q"), (2, "q"), (3, "q")]
+    assert at.looks == [0]
+
+
+def test_a_sweeper_that_stops_looks_no_more(clock):
+    at = clock("q", looks=True)
+    at.sweeper._look_due = 0.0
+    at.sweeper.stopping.set()
+    at.rounds(1)
+    assert at.looks == [0]

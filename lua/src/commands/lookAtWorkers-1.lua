@@ -9,7 +9,7 @@ Returns one of these:
       { ms until the next look } somebody else looked less than a period ago
       { 0, registrations, … } for each queue two lists: those that were seen missing, and all others
 
-Cost: O(N) in the workers registered. Where nobody is, one EXISTS; while throttled, two commands more.
+Works when Redis is at its maxmemory. Cost: O(N) in the workers registered. Where nobody is, one EXISTS; while throttled, two commands more.
 --]]
 --- include values
 
@@ -22,6 +22,7 @@ end
 if #queues == 0 or redis.call("EXISTS", unpack(queues)) == 0 then
   return { -1 }
 end
+redis.pcall("ZREM", queues[1], "-") -- changes nothing: goes first so that a full Redis lets the next one write
 if not redis.call("SET", throttle, "", "NX", "PX", period) then
   local left = redis.call("PTTL", throttle)
   if left == -1 then -- left by a broken tool

@@ -9,8 +9,9 @@ ARGV  1 key prefix of the queue, with its last colon
 
 A worker whose connection was seen missing counts as there again. Returns 1.
 
-Cost: O(log N) in the workers registered.
+Works when Redis is at its maxmemory. Cost: O(log N) in the workers registered.
 --]]
+--- include queue/full
 --- include queue/keys
 --- include queue/meta
 --- include queue/time
@@ -23,6 +24,7 @@ local fault = refusal(queue, types_of(queue, workers, "zset"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+write_although_full(queue)
 local now = tonumber(time_in_ms(0))
 if before ~= "" and before ~= registration then
   redis.call("ZREM", workers, before)
