@@ -91,18 +91,20 @@ class Story:
             time.sleep(0.05)
 
     def _one_worker_is_killed_and_one_is_frozen(self) -> None:
-        victim, sleeper = self._start_worker(), self._start_worker()
-        self.until(lambda: self.client.zcard(self.watch.keys.workers) == 2, "both workers to boot")
-        self.screen.say("Dramatiq sends 5 messages, and a BullMQ client adds 3 jobs to the same queue.")
+        self.screen.say("Dramatiq sends 5 messages.")
         self._send("resize", 5)
-        self._add_with_bullmq(["resize"] * 3)
-        self.until(lambda: self.watch.workers_in("active") == 2, "both workers to run jobs")
+        sleeper = self._start_worker()
+        self.until(lambda: self.watch.number_in("active") >= 2, "jobs to run")
         self.processes.freeze(sleeper)
+        held = self.watch.number_in("active")
+        self.screen.say("This worker was frozen (SIGSTOP) in the middle of its jobs. A BullMQ client adds 3 more.")
+        self._add_with_bullmq(["resize"] * 3)
+        victim = self._start_worker()
+        self.until(lambda: self.watch.number_in("active") >= held + 2, "more jobs to run")
         self.processes.kill(victim)
         self.screen.say(
-            "One worker was killed (SIGKILL) in the middle of its jobs, and one was frozen (SIGSTOP). The connection "
-            f"of the first one has closed, and its jobs are back in about {CRASH_GRACE / 1000 + 1:g} s. Those of the "
-            "frozen one are back once their locks have ended. Another worker goes on."
+            "And this one was killed (SIGKILL). Its connection to Redis has closed, and its jobs are back in about "
+            f"{CRASH_GRACE / 1000 + 1:g} s. Those of the frozen one are back once their locks have ended."
         )
         self._work_on("the jobs of both to be done")
 

@@ -90,10 +90,6 @@ class Watch:
         """How many jobs are in one of these states now."""
         return sum(job.state in states for job in self.jobs.values())
 
-    def workers_in(self, state: str) -> int:
-        """How many workers hold jobs that are in a state now."""
-        return len({job.workers[-1] for job in self.jobs.values() if job.state == state and job.workers})
-
     def _note(self, job_id: str, state: str, event: dict[str, str]) -> Change:
         if job_id not in self.jobs:
             self.jobs[job_id] = Job(len(self.jobs) + 1, job_id, self._field(job_id, "name"))
