@@ -94,7 +94,7 @@ class EchoMQBroker(LockingBroker):
         **redis_parameters: Any,
     ) -> None:
         super().__init__(middleware=middleware)
-        self.settings = Settings.load(
+        self.settings: Settings = Settings.load(
             prefix=prefix,
             lock_duration=lock_duration,
             keep_completed=keep_completed,
@@ -105,15 +105,15 @@ class EchoMQBroker(LockingBroker):
             crash_detection=crash_detection,
         )
         with unknown_ones_named(redis_parameters):
-            self.client = client_from(client, url, **redis_parameters) or client_of_parameters()
+            self.client: Any = client_from(client, url, **redis_parameters) or client_of_parameters()
         require_client(self.client)
         require_hash_tag(self.client, self.settings.prefix)
-        self.namespace = self.settings.prefix
+        self.namespace: str = self.settings.prefix
         self.queues: set[str] = set()
-        self.actor_options |= POLICY_OPTIONS.keys()
-        self.worker_id = WorkerId()
-        self.in_flight = InFlightJobs(self.settings.lock_duration)
-        self.locks = LockManager(
+        self.actor_options.update(POLICY_OPTIONS)
+        self.worker_id: WorkerId = WorkerId()
+        self.in_flight: InFlightJobs = InFlightJobs(self.settings.lock_duration)
+        self.locks: LockManager = LockManager(
             self._renewing_client,
             self.in_flight,
             keys_of=self._keys_of,
@@ -122,7 +122,7 @@ class EchoMQBroker(LockingBroker):
         )
         self._commands_client = own_client(self.client, type(self).__name__)
         self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, resending=0)
-        self.presence = self._make_presence() if self.settings.crash_detection else None
+        self.presence: Presence | None = self._make_presence() if self.settings.crash_detection else None
         self._channels: dict[str, QueueChannel] = {}
         self._policies: str | None = None
         self.add_middleware(StalledFailures(self._commands_client, self.settings.prefix))
@@ -168,6 +168,7 @@ class EchoMQBroker(LockingBroker):
         except Exception as error:
             self.note_failed_enqueue(error)
             raise
+        self.note_enqueue(message)
         self.emit_after("enqueue", message, delay)
         return message
 

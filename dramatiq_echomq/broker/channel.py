@@ -4,6 +4,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from logging import Logger
 from typing import TYPE_CHECKING
 
 import redis
@@ -20,6 +21,7 @@ from .shares import Share
 
 if TYPE_CHECKING:
     from .broker import EchoMQBroker
+    from .in_flight_jobs import InFlightJobs
 
 Ended = tuple[FetchedJob, Outcome]
 
@@ -65,16 +67,16 @@ class QueueChannel(GroupCommit):
 
     def __init__(self, broker: EchoMQBroker, queue: JobQueue) -> None:
         super().__init__()
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         self.broker = broker
         self.queue = queue
-        self.queue_name = queue.keys.queue_name
-        self.in_flight = broker.in_flight
+        self.queue_name: str = queue.keys.queue_name
+        self.in_flight: InFlightJobs = broker.in_flight
         self.fetched: deque[JobMessage] = deque()
-        self.is_empty = False
-        self.due_in = -1
-        self.suspects_left = 0
-        self.limited_for = 0
+        self.is_empty: bool = False
+        self.due_in: int = -1
+        self.suspects_left: int = 0
+        self.limited_for: int = 0
         self.to_fail: deque[tuple[InFlightJob, JobMessage | None]] = deque()
         self.to_advance: deque[FetchedJob] = deque()
         self._unanswered: tuple[str, Share] | None = None
@@ -203,7 +205,7 @@ class QueueChannel(GroupCommit):
         try:
             message = JobMessage(message_from(fetched, self.queue_name), job)
         except UndecodableJob as error:
-            self.logger.error("Job %r of queue %r is failed: %s", job.job_id, self.queue_name, error)
+            self.logger.error("Job %s of queue %r is failed: %s", job.shown, self.queue_name, error)
             job.outcome = Outcome("failed", str(error), "")
             self.to_fail.append((job, None))
         else:

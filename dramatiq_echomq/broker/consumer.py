@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from logging import Logger
 from typing import TYPE_CHECKING
 
 from dramatiq import Consumer, MessageProxy
@@ -21,6 +22,7 @@ from .stalled_failures import fail_deferred
 
 if TYPE_CHECKING:
     from .broker import EchoMQBroker
+    from .channel import QueueChannel
 
 #: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.
 CONSUMER_ERRORS = (*REDIS_ERRORS, EchoMQError)
@@ -41,13 +43,13 @@ class JobConsumer(Consumer):
     """
 
     def __init__(self, broker: EchoMQBroker, queue_name: str, prefetch: int, timeout: int) -> None:
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         self.broker = broker
-        self.channel = broker.channel(queue_name)
+        self.channel: QueueChannel = broker.channel(queue_name)
         self.prefetch = prefetch
-        self.timeout = timeout / 1000
+        self.timeout: float = timeout / 1000
         socket_timeout = socket_timeout_of(self.channel.queue.taking_client)
-        self.longest_block = min(self.timeout, socket_timeout / 2) if socket_timeout else self.timeout
+        self.longest_block: float = min(self.timeout, socket_timeout / 2) if socket_timeout else self.timeout
 
     def __next__(self) -> JobMessage | None:
         try:
@@ -193,13 +195,13 @@ class JobConsumer(Consumer):
             self._warn(job, on_one_line(fault))
 
     def _warn(self, job: InFlightJob, what: str) -> None:
-        self.logger.warning("Job %r of queue %r: %s.", job.job_id, job.queue_name, what)
+        self.logger.warning("Job %s of queue %r: %s.", job.shown, job.queue_name, what)
 
     def _warn_of_lost(self, job: InFlightJob, what: str) -> None:
         self.logger.warning(
-            "Job %r of queue %r %s: its lock is not this worker's any more, so another worker runs or ran it, or a "
+            "Job %s of queue %r %s: its lock is not this worker's any more, so another worker runs or ran it, or a "
             "check failed it.",
-            job.job_id,
+            job.shown,
             job.queue_name,
             what,
         )

@@ -15,8 +15,8 @@ class Part:
     """What one thread has to tell Redis, as a part of a call."""
 
     def __init__(self) -> None:
-        self.runner = Runner()
-        self.is_done = False
+        self.runner: Runner = Runner()
+        self.is_done: bool = False
         self.error: BaseException | None = None
         self._gate = threading.Lock()
         self._gate.acquire()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from dramatiq.middleware import Interrupt
 
 from ..protocol.keys import id_to_text
+from ..protocol.logtext import job_shown
+from ..protocol.payload import read_payload
 from .jobs import FetchedJob, Outcome
 from .threads import Runner, wait_for_interrupt
 
@@ -99,24 +101,29 @@ class InFlightJob:
     def __init__(
         self, fetched: FetchedJob, queue_name: str, jobs: InFlightJobs, sequence: int, fetched_at: float
     ) -> None:
-        self.fetched = fetched
-        self.queue_name = queue_name
-        self.jobs = jobs
-        self.sequence = sequence
-        self.renewed_at = fetched_at
-        self.state = State.TAKEN
+        self.fetched: FetchedJob = fetched
+        self.queue_name: str = queue_name
+        self.jobs: InFlightJobs = jobs
+        self.sequence: int = sequence
+        self.renewed_at: float = fetched_at
+        self.state: State = State.TAKEN
         self.outcome: Outcome | None = None
         self.runner: Runner | None = None
         self.result: Any = None
         self.failed_enqueue: BaseException | None = None
-        self.is_announced = False
-        self.was_renewed_late = False
-        self.finishing_since = 0.0
+        self.is_announced: bool = False
+        self.was_renewed_late: bool = False
+        self.finishing_since: float = 0.0
         self._interrupt_is_coming = False
 
     @property
     def job_id(self) -> str:
         return id_to_text(self.fetched.job_id)
+
+    @property
+    def shown(self) -> str:
+        """The job as log lines show it, with the id of its message, which those of Dramatiq show."""
+        return job_shown(self.job_id, message_id=read_payload(self.fetched.data, self.job_id).message_id)
 
     @property
     def is_lost(self) -> bool:

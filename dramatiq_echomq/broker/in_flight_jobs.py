@@ -33,8 +33,8 @@ class InFlightJobs:
 
     def __init__(self, usual_duration: int) -> None:
         self.usual_duration = usual_duration
-        self.hurry = threading.Event()
-        self.is_draining = False
+        self.hurry: threading.Event = threading.Event()
+        self.is_draining: bool = False
         self.worker: Any = None
         self._process_id = 0
         self._jobs: dict[bytes, InFlightJob] = {}
@@ -44,7 +44,7 @@ class InFlightJobs:
         self._suspects = 0
         self._turns = Turns()
         # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.
-        self.mutex = threading.RLock()
+        self.mutex: threading.RLock = threading.RLock()
         self._changed = threading.Condition(self.mutex)
 
     def boot(self, worker: Any) -> None:

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from dramatiq import Broker, Middleware, Worker
-from dramatiq.middleware import SkipMessage
+from dramatiq import Broker, Message, Middleware, Worker
+from dramatiq.middleware import Retries, SkipMessage
 
 from .in_flight import InFlightJob
 from .in_flight_jobs import InFlightJobs
@@ -61,6 +61,11 @@ class LockingBroker(Broker):
         if job is not None:
             job.failed_enqueue = error
 
+    def note_enqueue(self, message: Message[Any]) -> None:
+        """Note that a message was enqueued, perhaps to try again what this thread has just run."""
+        if getattr(self._processing, "job", None) is not None:
+            self._processing.enqueued_ids.add(message.message_id)
+
     def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
         handle = self._before.get(signal)
         if handle is None:
@@ -101,7 +106,7 @@ class LockingBroker(Broker):
             super().emit_before("process_message", message)
         if not message.job.start():
             message.fail()
-            raise SkipMessage(f"job {message.job.job_id!r} is not this worker's any more")
+            raise SkipMessage(f"job {message.job.shown} is not this worker's any more")
 
     def _after_process_message(self, message: Any, **kwargs: Any) -> None:
         if not isinstance(message, JobMessage):
@@ -137,6 +142,14 @@ class LockingBroker(Broker):
         if not _was_refused(message):
             super().emit_after("nack", message)
 
+    def _has_raised_in_retries(self, message: JobMessage) -> bool:
+        """Tell whether Retries was to deal with a failure and did not: it either
+        fails a message or enqueues it again, unless it raises, and Dramatiq
+        goes on as if all was well.
+        """
+        hooks = [getattr(type(middleware), "after_process_message", None) for middleware in self.middleware]
+        return Retries.after_process_message in hooks and message.message_id not in self._processing.enqueued_ids
+
     def _skip_refused(self, message: JobMessage) -> None:
         """A job that was lost while it ran is neither retried nor has a
         result: to the middleware it was skipped, if they heard of it at all.
@@ -148,18 +161,20 @@ class LockingBroker(Broker):
     def _tell_of_end(self, message: JobMessage, *, result: Any = None, exception: BaseException | None = None) -> None:
         job = message.job
         job.result = result
-        self._processing.job = job
+        self._processing.job, self._processing.enqueued_ids = job, set()
         try:
             super().emit_after("process_message", message, result=result, exception=exception)
         finally:
             self._processing.job = None
         if job.failed_enqueue is not None and not message.failed:
             self.logger.error(
-                "Job %r is failed: a message that follows from it could not be enqueued. Retry it once Redis answers.",
-                job.job_id,
+                "Job %s is failed: a message that follows from it could not be enqueued. Retry it once Redis answers.",
+                job.shown,
             )
             message.fail()
             message.stuff_exception(exception or job.failed_enqueue)
+        elif exception is not None and not message.failed and self._has_raised_in_retries(message):
+            message.fail()
 
 
 def _is_refused(message: Any) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from logging import Logger
 from typing import Any
 
 from dramatiq.logging import get_logger
@@ -40,8 +41,8 @@ class LockManager:
         lock_duration: int,
         report: Callable[[int], None],
     ) -> None:
-        self.logger = get_logger(__name__, type(self))
-        self.clients = RenewalClients(make_client, lock_duration)
+        self.logger: Logger = get_logger(__name__, type(self))
+        self.clients: RenewalClients = RenewalClients(make_client, lock_duration)
         self.in_flight = in_flight
         self.keys_of = keys_of
         self.lock_duration = lock_duration
@@ -154,7 +155,7 @@ class LockManager:
     def _forget_orphans(self) -> None:
         for job in self._held():
             if job.is_orphaned:
-                self.logger.warning("The thread of job %r died. Its lock ends.", job.job_id)
+                self.logger.warning("The thread of job %s died. Its lock ends.", job.shown)
                 job.end()
 
     def _groups(self) -> list[tuple[tuple[str, int], list[InFlightJob]]]:
@@ -234,8 +235,8 @@ class LockManager:
     def _lose(self, job: InFlightJob) -> None:
         if job.lose():
             self.logger.warning(
-                "Lost the lock of job %r of queue %r: this process was blocked or cut off for too long. %s",
-                job.job_id,
+                "Lost the lock of job %s of queue %r: this process was blocked or cut off for too long. %s",
+                job.shown,
                 job.queue_name,
                 "Its actor is interrupted." if job.runner else "It is not run here.",
             )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from logging import Logger
 from typing import TYPE_CHECKING
 
 from dramatiq.logging import get_logger
@@ -34,7 +35,7 @@ class LockTimer:
     """
 
     def __init__(self, locks: LockManager, hurry: threading.Event) -> None:
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         self.locks = locks
         self.hurry = hurry
         self._stopping = threading.Event()

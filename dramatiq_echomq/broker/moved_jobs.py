@@ -33,7 +33,7 @@ class MovedJobs:
     def __init__(self, broker: EchoMQBroker, queue_name: str) -> None:
         self.broker = broker
         self.queue_name = queue_name
-        self.keys = QueueKeys(queue_name, broker.settings.prefix)
+        self.keys: QueueKeys = QueueKeys(queue_name, broker.settings.prefix)
 
     def add(self, old_id: str, message: Message[Any]) -> None:
         """Add a message that is to run, when its ``eta`` has come.  One with

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from logging import Logger
 from typing import Any
 
 import redis
@@ -61,7 +62,7 @@ class Presence:
     """
 
     def __init__(self, client: Any, *, keys_of: Callable[[str], QueueKeys], worker_id: Callable[[], str]) -> None:
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         self.client = client
         self.keys_of = keys_of
         self.worker_id = worker_id

@@ -25,8 +25,8 @@ class RenewalClients:
 
     def __init__(self, make_client: Callable[[float], Any], usual_duration: int) -> None:
         self.make_client = make_client
-        self.usual_timeout = renewal_timeout(usual_duration)
-        self.usual = make_client(self.usual_timeout)
+        self.usual_timeout: float = renewal_timeout(usual_duration)
+        self.usual: Any = make_client(self.usual_timeout)
         self._shorter: dict[float, Any] = {}
 
     def with_timeout(self, timeout: float) -> Any:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from logging import Logger
 from typing import Any
 
 from dramatiq import Broker, MessageProxy
@@ -41,7 +42,7 @@ class StalledFailures(RecoverySignals):
     """
 
     def __init__(self, client: Any, prefix: str) -> None:
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         self.client = client
         self.prefix = prefix
         self._troubled: set[str] = set()

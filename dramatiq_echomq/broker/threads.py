@@ -14,7 +14,7 @@ class Runner:
     """The thread, or under gevent the greenlet, that runs a job."""
 
     def __init__(self) -> None:
-        self.thread = threading.current_thread()
+        self.thread: threading.Thread = threading.current_thread()
         self.greenlet: Any = None
         if _gevent_is_active():
             from gevent import getcurrent

@@ -36,10 +36,10 @@ class Script:
 
     def __init__(self, file_name: str, text: str) -> None:
         self.file_name = file_name
-        self.number_of_keys = int(file_name.removesuffix(".lua").rpartition("-")[2])
+        self.number_of_keys: int = int(file_name.removesuffix(".lua").rpartition("-")[2])
         self.text = text
-        self.sha = hashlib.sha1(text.encode()).hexdigest()
-        self.code = text.partition("--]]\n")[2]
+        self.sha: str = hashlib.sha1(text.encode()).hexdigest()
+        self.code: str = text.partition("--]]\n")[2]
         self._rights = Rights(file_name, self.code)
 
     def __call__(self, client: Any, keys: Sequence[Any], args: Sequence[Any], *, only_reads: bool = False) -> Any:

@@ -11,6 +11,7 @@ from dramatiq.errors import RateLimitExceeded, Retry
 from dramatiq.rate_limits import ConcurrentRateLimiter
 from dramatiq.rate_limits.backends import StubBackend
 
+from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.queue import JobQueue
 
 from ..support.brokers import working
@@ -250,5 +251,41 @@ def test_a_message_that_an_actor_could_not_send_is_the_actors_failure(client, fu
 
     with working(full_broker):
         full_broker.join("default", timeout=10_000)
+
+    assert finished(client) == (1, 0)
+
+
+def test_a_failure_that_retries_cannot_deal_with_is_a_failed_job(client, full_broker):
+    """Dramatiq logs what its middleware raises, and goes on to ack the message."""
+
+    def raises(retries, exception):
+        raise KeyError("a bug in the predicate")
+
+    @dramatiq.actor(broker=full_broker, retry_when=raises)
+    def work():
+        raise RuntimeError("it broke")
+
+    work.send()
+
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert finished(client) == (0, 1)
+    [job_id] = client.zrange("emq:default:failed", 0, -1)
+    assert client.hget(f"emq:default:{job_id.decode()}", "failedReason") == b"RuntimeError: it broke"
+
+
+def test_without_retries_a_failure_is_done_as_dramatiq_says(client):
+    broker = EchoMQBroker(client=client, middleware=[])
+
+    @dramatiq.actor(broker=broker)
+    def work():
+        raise RuntimeError("it broke")
+
+    work.send()
+
+    with working(broker):
+        broker.join("default", timeout=10_000)
+    broker.close()
 
     assert finished(client) == (1, 0)
