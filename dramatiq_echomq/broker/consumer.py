@@ -11,7 +11,8 @@ from dramatiq.logging import get_logger
 
 from ..errors import EchoMQError
 from ..protocol.clients import REDIS_ERRORS, socket_timeout_of
-from ..protocol.logtext import on_one_line
+from ..protocol.keys import id_to_text
+from ..protocol.logtext import ids_shown, on_one_line
 from .encoding import completion_of, failure_of
 from .in_flight import InFlightJob
 from .jobs import JobMessage
@@ -154,8 +155,8 @@ class JobConsumer(Consumer):
             try:
                 channel.queue.advance_scheduler(fetched)
             except SchedulerStopped as error:
-                scheduler = fetched.scheduler.decode("utf-8", "surrogateescape")
-                self.logger.error("Job scheduler %r of queue %r stops: %s", scheduler, channel.queue_name, error)
+                scheduler, fault = ids_shown([id_to_text(fetched.scheduler)]), on_one_line(str(error))
+                self.logger.error("Job scheduler %s of queue %r stops: %s", scheduler, channel.queue_name, fault)
             channel.to_advance.popleft()
 
     def _wait_for_job(self) -> None:

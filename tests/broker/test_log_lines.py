@@ -49,3 +49,17 @@ def test_no_id_breaks_a_line(client, broker, caplog, job_id, what):
     [line] = lines(caplog, "WARNING", "ERROR")
     assert line.isprintable()
     assert len(line) < 600
+
+
+@pytest.mark.parametrize("scheduler", ODD_IDS, ids=range(len(ODD_IDS)))
+def test_no_scheduler_breaks_a_line(client, broker, caplog, scheduler):
+    job_id = b"repeat:" + scheduler + b":1"
+    put(client, wait=[job_id], jobs={job_id: {"data": "1", "rjk": scheduler}}, repeat={scheduler: 1})
+    client.hset(b"emq:q:repeat:" + scheduler, mapping={"name": "work", "pattern": "no\npattern"})
+
+    take(broker)
+
+    [line] = lines(caplog, "WARNING", "ERROR")
+    assert "stops: " in line
+    assert line.isprintable()
+    assert len(line) < 1_000
