@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from logging import Logger
 from typing import Any
@@ -44,6 +45,10 @@ MOST_UNSEEN = 10
 ERRORS = (*REDIS_ERRORS, EchoMQError)
 
 
+#: All of this process.
+_presences: weakref.WeakSet[Presence] = weakref.WeakSet()
+
+
 class NotSeen(redis.ConnectionError):
     """The server does not list the connection under its name."""
 
@@ -73,6 +78,7 @@ class Presence:
         self._connection: Any = None
         self._is_seen = False
         self._registered: dict[str, bytes] = {}  # by queue, what stands in Redis
+        _presences.add(self)
 
     def add_queue(self, queue_name: str) -> None:
         """Have the worker registered in a queue as well."""
@@ -204,3 +210,17 @@ class Presence:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.disconnect()
+
+
+def _leave_to_parent() -> None:
+    """Close what a forked child has inherited: with a copy of it open somewhere,
+    the connection would outlive the worker.
+    """
+    for presence in tuple(_presences):
+        inherited = getattr(presence._connection, "_sock", None)
+        if inherited is not None:
+            inherited.close()
+
+
+if hasattr(os, "register_at_fork"):  # where there are forks
+    os.register_at_fork(after_in_child=_leave_to_parent)

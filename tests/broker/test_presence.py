@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import threading
 import time
 
@@ -165,3 +167,20 @@ def test_a_worker_ends_in_time_while_redis_is_away(monkeypatch):
         assert time.monotonic() - began < 10
         assert threads() == []
         broker.close()
+
+
+def test_a_child_that_a_job_forks_does_not_keep_the_connection_open(client, broker):
+    """Or the worker would seem to be there after its death, for as long as the child lives."""
+    with working(broker):
+        worker = wait_until(lambda: only_registration(client, "r") and only_registration(client))
+        goes_on = multiprocessing.get_context("fork").Event()
+        child = multiprocessing.get_context("fork").Process(target=goes_on.wait, args=(20,))
+        child.start()
+        time.sleep(0.1)
+        assert connections_of(client, [worker.client_id])  # a close in the child is none for the parent
+        own = broker.presence._connection._sock.detach()
+        os.close(own)  # as the kernel does when the process dies
+        wait_until(lambda: not connections_of(client, [worker.client_id]))
+        assert child.is_alive()
+        goes_on.set()
+        child.join(20)
