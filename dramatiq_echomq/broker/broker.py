@@ -11,16 +11,16 @@ from dramatiq import Actor, Consumer, Message, MessageProxy, Middleware
 from dramatiq.common import current_millis, q_name
 from dramatiq.errors import QueueJoinTimeout
 
-from ..protocol.clients import client_from, client_of_parameters, client_with, own_client
+from ..protocol.clients import client_from, client_of_parameters
 from ..protocol.job_pages import jobs_of_message
 from ..protocol.keys import QueueKeys, id_to_bytes, id_to_text
 from ..protocol.parameters import unknown_ones_named
 from ..protocol.records import QueueCounts
-from ..protocol.retries import BROKEN
 from ..settings import Settings
 from ..signals import send_signal
 from ..validation import LARGEST_NUMBER, require_client, require_hash_tag
 from .channel import QueueChannel
+from .connections import Connections
 from .consumer import JobConsumer
 from .encoding import message_id_of
 from .in_flight_jobs import InFlightJobs
@@ -34,9 +34,6 @@ from .queue import JobQueue
 from .rules import rules_of
 from .stalled_failures import StalledFailures
 from .worker_id import WorkerId
-
-#: The socket timeout of the connections that take jobs, in seconds.
-TAKING_TIMEOUT = 15.0
 
 
 class EchoMQBroker(LockingBroker):
@@ -113,19 +110,18 @@ class EchoMQBroker(LockingBroker):
         self.actor_options.update(POLICY_OPTIONS)
         self.worker_id: WorkerId = WorkerId()
         self.in_flight: InFlightJobs = InFlightJobs(self.settings.lock_duration)
+        self.connections: Connections = Connections(self.client, type(self).__name__)
         self.locks: LockManager = LockManager(
-            self._renewing_client,
+            self.connections.renewing,
             self.in_flight,
             keys_of=self._keys_of,
             lock_duration=self.settings.lock_duration,
             report=lambda smallest_ttl: send_signal(self, "after_locks_renewed", smallest_ttl=smallest_ttl),
         )
-        self._commands_client = own_client(self.client, type(self).__name__)
-        self._taking_client = client_with(self.client, socket_timeout=TAKING_TIMEOUT, resending=0)
         self.presence: Presence | None = self._make_presence() if self.settings.crash_detection else None
         self._channels: dict[str, QueueChannel] = {}
         self._policies: str | None = None
-        self.add_middleware(StalledFailures(self._commands_client, self.settings.prefix))
+        self.add_middleware(StalledFailures(self.connections.commands, self.settings.prefix))
 
     def declare_actor(self, actor: Actor[Any, Any]) -> None:
         require_options(actor.options, f"option of actor {actor.actor_name!r}")
@@ -219,10 +215,7 @@ class EchoMQBroker(LockingBroker):
 
     def close(self) -> None:
         """Close the connections that the broker opened besides its client's."""
-        seen_by = [self.presence.client] if self.presence is not None else []
-        for client in (self._commands_client, self._taking_client, *self.locks.clients.all(), *seen_by):
-            if hasattr(client, "connection_pool"):  # that of a cluster has no connections of its own
-                client.connection_pool.disconnect()
+        self.connections.close()
 
     def get_queue_message_counts(self, queue_name: str) -> QueueCounts:
         """Count the jobs of a queue in each state."""
@@ -292,17 +285,13 @@ class EchoMQBroker(LockingBroker):
         name = q_name(queue_name)
         if name not in self._channels:
             rules = rules_of(self.settings, f"{socket.gethostname()}:{os.getpid()}")
-            queue = JobQueue(self._keys_of(name), self._commands_client, self._taking_client, rules)
+            queue = JobQueue(self._keys_of(name), self.connections.commands, self.connections.fetching, rules)
             self._channels.setdefault(name, QueueChannel(self, queue))
         return self._channels[name]
 
     def _make_presence(self) -> Presence:
-        client = client_with(self.client, socket_timeout=PRESENCE_TIMEOUT, resending=0)
+        client = self.connections.watching(PRESENCE_TIMEOUT)
         return Presence(client, keys_of=self._keys_of, worker_id=lambda: str(self.worker_id))
 
     def _keys_of(self, queue_name: str) -> QueueKeys:
         return QueueKeys(queue_name, self.settings.prefix)
-
-    def _renewing_client(self, timeout: float) -> Any:
-        """A client that does not wait longer than that: a renewal may fail, and the next one comes soon."""
-        return client_with(self.client, socket_timeout=timeout, resending=timeout, resend_after=BROKEN)

@@ -3,14 +3,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from logging import Logger
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dramatiq import Consumer, MessageProxy
 from dramatiq.errors import ConnectionClosed
 from dramatiq.logging import get_logger
 
 from ..errors import EchoMQError
-from ..protocol.clients import REDIS_ERRORS, socket_timeout_of
+from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import id_to_text
 from ..protocol.logtext import ids_shown, on_one_line
 from .encoding import completion_of, failure_of
@@ -49,8 +49,9 @@ class JobConsumer(Consumer):
         self.channel: QueueChannel = broker.channel(queue_name)
         self.prefetch = prefetch
         self.timeout: float = timeout / 1000
-        socket_timeout = socket_timeout_of(self.channel.queue.taking_client)
-        self.longest_block: float = min(self.timeout, socket_timeout / 2) if socket_timeout else self.timeout
+        self.waiting_client: Any
+        self.longest_block: float
+        self.waiting_client, self.longest_block = broker.connections.waiting(self.timeout)
 
     def __next__(self) -> JobMessage | None:
         try:
@@ -171,7 +172,7 @@ class JobConsumer(Consumer):
         if channel.due_in >= 0:
             seconds = min(seconds, channel.due_in / 1000)
         if seconds > 0:
-            channel.queue.wait_for_marker(seconds)
+            channel.queue.wait_for_marker(self.waiting_client, seconds)
 
     def _end(self, job: InFlightJob) -> None:
         """Finish a job in Redis as its outcome says."""

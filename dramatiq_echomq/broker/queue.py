@@ -50,15 +50,15 @@ class JobQueue:
     Parameters:
       keys(QueueKeys)
       client(redis.Redis)
-      taking_client(redis.Redis): A client that never sends a command twice by
+      fetching_client(redis.Redis): A client that never sends a command twice by
         itself: jobs that were fetched twice would wait for their locks to end.
       rules(str): What :func:`.rules_of` makes of the settings.
     """
 
-    def __init__(self, keys: QueueKeys, client: Any, taking_client: Any, rules: str = "{}") -> None:
+    def __init__(self, keys: QueueKeys, client: Any, fetching_client: Any, rules: str = "{}") -> None:
         self.keys = keys
         self.client = client
-        self.taking_client = taking_client
+        self.fetching_client = fetching_client
         self.rules = rules
 
     def add(
@@ -105,7 +105,7 @@ class JobQueue:
             value for job, outcome in finished for value in (job.job_id, job.token, *outcome, job.started, job.stalls)
         ]
         head = [scripts.TIME, self.rules, fetch.count, fetch.call, fetch.suspects, policies, fetch.lost_call]
-        client = self.client if fetch is NOTHING else self.taking_client
+        client = self.client if fetch is NOTHING else self.fetching_client
         return reply_from(self._run("finishAndFetch-1.lua", *head, *parts, client=client))
 
     def requeue(self, jobs: Sequence[FetchedJob]) -> list[bytes]:
@@ -120,9 +120,14 @@ class JobQueue:
             lost += self._run("requeueJobs-1.lua", *pairs)
         return lost
 
-    def wait_for_marker(self, seconds: float) -> None:
-        """Wait until there may be something to take."""
-        self.taking_client.bzpopmin(self.keys.marker, max(seconds, SHORTEST_WAIT))
+    def wait_for_marker(self, client: Any, seconds: float) -> None:
+        """Wait until there may be something to take.
+
+        Parameters:
+          client(redis.Redis): A client whose timeout is longer than that.
+          seconds(float)
+        """
+        client.bzpopmin(self.keys.marker, max(seconds, SHORTEST_WAIT))
 
     def counts(self) -> QueueCounts:
         """Count the jobs in each state.  It is no transaction, which Redis

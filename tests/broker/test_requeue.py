@@ -216,7 +216,7 @@ def test_closing_does_not_raise_while_redis_is_away_and_the_next_consumer_goes_o
     next(consumer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(broker._commands_client, "execute_command", away)
+        patch.setattr(broker.connections.commands, "execute_command", away)
         with pytest.raises(ConnectionClosed):
             consumer.requeue([])
         consumer.close()
@@ -237,7 +237,7 @@ def test_messages_that_were_given_back_although_the_reply_was_lost_are_not_run_h
         raise redis.ConnectionError("the reply was lost")
 
     with monkeypatch.context() as patch:
-        patch.setattr(broker._commands_client, "execute_command", lose_reply)
+        patch.setattr(broker.connections.commands, "execute_command", lose_reply)
         consumer.close()
     client.lmove("emq:q:wait", "emq:q:active", "RIGHT", "LEFT")
     client.set("emq:q:b:lock", "of another worker")

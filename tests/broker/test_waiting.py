@@ -66,13 +66,12 @@ def test_an_idle_consumer_rests_beside_a_job_that_is_due_at_the_end_of_time(clie
     assert sum(commands(client).values()) - before < 15
 
 
-@pytest.mark.parametrize("longest", [0.2, None])
-def test_it_blocks_no_longer_than_the_sockets_last(client, broker, longest):
-    broker._taking_client.connection_pool.connection_kwargs["socket_timeout"] = longest
+@pytest.mark.parametrize(("timeout", "longest"), [(100, 0.1), (1_000, 1), (10_000, 10), (60_000, 10)])
+def test_it_blocks_no_longer_than_the_sockets_last(client, broker, timeout, longest):
+    consumer = broker.consume("q", timeout=timeout)
 
-    consumer = broker.consume("q", timeout=10_000)
-
-    assert consumer.longest_block == (0.1 if longest else 10)
+    assert consumer.longest_block == longest
+    assert consumer.waiting_client.connection_pool.connection_kwargs["socket_timeout"] == longest + 5
 
 
 def test_a_full_consumer_waits_for_a_free_slot_and_not_on_redis(client, broker):
@@ -108,8 +107,9 @@ def test_one_call_takes_all_there_is_room_for(client, broker):
 def test_no_wait_is_so_short_that_it_is_for_ever(broker, monkeypatch, milliseconds):
     """Redis 6.2 makes whole ms of a timeout, and 0 of what is less than one."""
     timeouts = []
-    monkeypatch.setattr(broker._taking_client, "bzpopmin", lambda _, timeout: timeouts.append(timeout))
+    consumer = broker.consume("q", timeout=milliseconds)
+    monkeypatch.setattr(consumer.waiting_client, "bzpopmin", lambda _, timeout: timeouts.append(timeout))
 
-    next(broker.consume("q", timeout=milliseconds))
+    next(consumer)
 
     assert timeouts == [0.002]

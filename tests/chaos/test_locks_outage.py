@@ -108,7 +108,7 @@ def test_an_error_of_a_pickup_is_a_closed_connection_to_dramatiq(broker, monkeyp
     def fail(*_, **__):
         raise redis.exceptions.ReadOnlyError("READONLY")
 
-    monkeypatch.setattr(broker._taking_client, "execute_command", fail)
+    monkeypatch.setattr(broker.connections.fetching, "execute_command", fail)
 
     with pytest.raises(ConnectionClosed, match="READONLY"):
         take(broker)

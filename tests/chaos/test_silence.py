@@ -63,7 +63,7 @@ def test_a_timeout_of_the_users_own_is_kept(caplog, timeout):
 
     broker = EchoMQBroker(client=given, middleware=[])
 
-    assert broker._commands_client.connection_pool.connection_kwargs["socket_timeout"] == timeout
+    assert broker.connections.commands.connection_pool.connection_kwargs["socket_timeout"] == timeout
     assert not lines(caplog, "WARNING")
 
 
@@ -139,7 +139,6 @@ def test_the_sweeper_gives_a_silent_server_up_and_goes_on_when_it_answers(caplog
 def test_a_job_is_lost_behind_a_silent_network_before_another_worker_starts_it(how, monkeypatch):
     """Its lock is much shorter than those of the broker."""
     quicken(monkeypatch)
-    monkeypatch.setattr("dramatiq_echomq.broker.broker.TAKING_TIMEOUT", 1)
     moments: dict[str, float] = {}
 
     def work(broker_name: str) -> None:

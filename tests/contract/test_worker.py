@@ -168,7 +168,7 @@ def test_stopping_a_worker_ends_its_threads(full_broker, work):
 def test_a_consumer_that_met_an_error_is_restarted_and_what_it_held_is_run(client, full_broker, work, monkeypatch):
     monkeypatch.setattr("dramatiq.worker.CONSUMER_RESTART_DELAY_SECS", 0.05)
     errors = [redis.TimeoutError("slow"), redis.exceptions.ReadOnlyError("READONLY"), redis.BusyLoadingError("LOADING")]
-    execute_command = full_broker._taking_client.execute_command
+    execute_command = full_broker.connections.fetching.execute_command
 
     def fail_at_first(*args, **options):
         if errors:
@@ -179,7 +179,7 @@ def test_a_consumer_that_met_an_error_is_restarted_and_what_it_held_is_run(clien
         work.send(number)
     with working(full_broker, worker_threads=2):
         wait_until(lambda: len(work.seen) > 3)
-        monkeypatch.setattr(full_broker._taking_client, "execute_command", fail_at_first)
+        monkeypatch.setattr(full_broker.connections.fetching, "execute_command", fail_at_first)
         for number in range(20, 40):
             work.send(number)
         full_broker.join("default", timeout=20_000)
