@@ -111,7 +111,7 @@ class LockManager:
         if job.has_ended:
             return False
         asked_at = time.monotonic()
-        self._renew_group(job.queue_name, job.fetched.lock_duration, [job])
+        self._renew_group(job.queue_name, job.fetched.lock_duration, [job], self.clients.with_timeout(self.timeout))
         return job.renewed_at >= asked_at
 
     def renew(self) -> None:
@@ -120,13 +120,14 @@ class LockManager:
         """
         self._forget_orphans()
         started, timeout = time.monotonic(), self.timeout
+        client = self.clients.with_timeout(timeout)
         smallest_ttls: dict[str, int] = {}
         errors: dict[str, Exception] = {}
         for (queue_name, duration), group in self._groups():
             if time.monotonic() - started > timeout:
                 break
             try:
-                ttl = self._renew_group(queue_name, duration, group)
+                ttl = self._renew_group(queue_name, duration, group, client)
                 smallest_ttls[queue_name] = min(ttl, smallest_ttls.get(queue_name, ttl))
             except Exception as error:
                 errors[queue_name] = error
@@ -165,11 +166,11 @@ class LockManager:
         groups = self.in_flight.by_queue_and_duration().items()
         return sorted(groups, key=lambda each: (each[0][0] in self._failed_queues, min(map(_expiry, each[1]))))
 
-    def _renew_group(self, queue_name: str, lock_duration: int, group: list[InFlightJob]) -> int:
+    def _renew_group(self, queue_name: str, lock_duration: int, group: list[InFlightJob], client: Any) -> int:
         keys, now = self.keys_of(queue_name), time.monotonic()
         jobs = [job.fetched for job in group]
         lost_tokens, smallest_ttl, refused_tokens, reason = load("extendLocks-1.lua")(
-            self.clients.with_timeout(self.timeout),
+            client,
             [keys.stalled],
             [
                 keys.base,
