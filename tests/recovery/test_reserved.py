@@ -113,7 +113,7 @@ def test_such_an_id_is_not_fetched(client, broker, name):
 
     _, messages = take(broker)
 
-    assert [message.job.job_id for message in messages] == [b"a"]
+    assert [message.job.job_id for message in messages] == ["a"]
     assert left(client) == before
 
 
