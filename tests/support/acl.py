@@ -1,10 +1,10 @@
-"""What a user of Redis may do, as the README shows it."""
+"""What a user of Redis may do, as docs/security.rst shows it."""
 
 from __future__ import annotations
 
 import redis
 
-#: What README shows. Not among them: `+info`, with which the middleware can warn of an eviction policy that removes
+#: Not among them: `+info`, with which the middleware can warn of an eviction policy that removes
 #: locks, `+scan`, with which it can warn of mistyped queues, and `+select`, which a database other than 0 takes.
 CHECKER_RIGHTS = """
     ~emq:* +eval +evalsha +time +exists +get +set +del +unlink +rename +pttl +pexpire +mget
@@ -16,7 +16,7 @@ CHECKER_RIGHTS = """
 
 USER, PASSWORD = "checker", "s3cr3t"
 
-#: What README shows. Not among them: `+select`, which a database other than 0 takes.
+#: Not among them: `+select`, which a database other than 0 takes.
 BROKER_RIGHTS = """
     ~emq:* +eval +evalsha +ping +time +exists +get +set +del +rename +type +pttl +pexpire +incr +incrby
     +hget +hmget +hset +hdel +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpop +rpush
@@ -25,7 +25,7 @@ BROKER_RIGHTS = """
     +xrevrange
 """
 
-#: With both of these, what a killed worker held is recovered within seconds; README shows who needs which.
+#: With both of these, what a killed worker held is recovered within seconds; docs/security.rst shows who needs which.
 CRASH_RIGHTS = "+client|id +client|setname +client|list +info"
 
 
