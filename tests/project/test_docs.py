@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import dataclasses
+import inspect
 import re
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import dramatiq
 import pytest
 from dramatiq.brokers.redis import RedisBroker
 
-from dramatiq_echomq import EchoMQBroker, Settings, StalledSignals
+from dramatiq_echomq import EchoMQBroker, Settings, StalledCheckerMiddleware, StalledSignals
 from dramatiq_echomq.broker.options import POLICY_OPTIONS
 from dramatiq_echomq.cli import exits
 from dramatiq_echomq.cli.command import VERBS
@@ -22,6 +23,8 @@ from dramatiq_echomq.protocol.keys import QueueKeys
 
 from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, CRASH_RIGHTS
 from ..support.documents import DOCS, README, ROOT, Snippet, first_column, pages, section, snippets, text_of
+
+SETTINGS = dataclasses.fields(Settings)
 
 
 def snippet_with(text: str) -> Snippet:
@@ -107,20 +110,17 @@ def test_the_exported_variables_are_settings(monkeypatch):
     assert (settings.stalled_interval, settings.report_only) == (10_000, True)
 
 
+def keywords(taker: type) -> set[str]:
+    return {name for name in inspect.signature(taker).parameters if name in {field.name for field in SETTINGS}}
+
+
 def test_the_table_of_settings_is_complete_and_right():
-    table = text_of("settings").split("Who takes which")[0]
-    documented = dict(re.findall(r"^``(\w+)`` +\w+ +(\S+) ", table, re.MULTILINE))
+    table = text_of("settings").split("*checks*")[0]
+    documented = re.findall(r"^``(\w+)`` +\w+ +(\S+) +(\w+) ", table, re.MULTILINE)
 
-    assert documented == {field.name: str(field.default) for field in dataclasses.fields(Settings)}
-
-
-def test_the_table_of_who_takes_which_setting_is_complete_and_right():
-    table = section(text_of("settings"), "Who takes which")
-    named = re.findall(r"``(\w+)``", table)
-
-    assert sorted(named[: named.index("metrics_max_data_points") + 1]) == sorted(
-        field.name for field in dataclasses.fields(Settings)
-    )
+    assert [row[:2] for row in documented] == [(field.name, str(field.default)) for field in SETTINGS]
+    assert {name for name, _, whose in documented if whose != "broker"} == keywords(StalledCheckerMiddleware)
+    assert {name for name, _, whose in documented if whose != "checks"} == keywords(EchoMQBroker)
 
 
 def test_the_options_of_actors_are_listed():
