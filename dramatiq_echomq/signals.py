@@ -5,6 +5,8 @@ from typing import Any
 
 from dramatiq import Broker, Middleware
 
+from .protocol.records import StalledCheck
+
 
 class StalledSignals(Middleware):
     """Base class for middleware that wants to know what the checks of
@@ -54,6 +56,28 @@ class StalledSignals(Middleware):
           would_fail(Sequence[str]): The jobs that it would have failed.
         """
 
+    def after_stalled_sweep(
+        self,
+        broker: Broker,
+        queue_name: str,
+        *,
+        seconds: float,
+        check: StalledCheck | None,
+        error: Exception | None,
+    ) -> None:
+        """Called when a check was made, or could not be made, before the
+        others; also for checks that only report.  Not called when another
+        worker's check was too recent for one of its own.
+
+        Parameters:
+          broker(Broker)
+          queue_name(str)
+          seconds(float): How long it took.
+          check(StalledCheck): What the check did, or in a report would have
+            done; None when it could not be made.
+          error(Exception): Why it could not be made, else None.
+        """
+
     def after_crash_seen(self, broker: Broker, queue_name: str, worker: str, job_ids: Sequence[str]) -> None:
         """Called when a worker process is gone without having said goodbye,
         once for each queue that it worked on, before the check that recovers
@@ -77,6 +101,17 @@ class StalledSignals(Middleware):
             ms.  Usually three quarters of the lock duration; the closer to
             zero, the closer this worker is to losing its jobs.  The whole
             lock duration without any lock.
+        """
+
+    def after_lock_lost(self, broker: Broker, queue_name: str, job_id: str) -> None:
+        """Called when an EchoMQBroker has given up a job of its process whose
+        lock has ended or is another worker's: the process was frozen, blocked
+        or cut off from Redis for too long.  The job may run elsewhere by now.
+
+        Parameters:
+          broker(Broker)
+          queue_name(str)
+          job_id(str)
         """
 
 

@@ -31,6 +31,7 @@ Returns a list:
       11 in a report, for each id: id, name, worker, a line, and the data unless it is large; in the
          line: TTL of the lock in ms (-2 without), marked, stalls, attempts, verdict, the verdict
          once it is marked, processedOn
+      13 for each id recovered, the ms since a worker fetched it, or -1 where no `processedOn` says so
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
 that is stalled. A call of a command costs more than what it does, so most are made once for
@@ -459,7 +460,7 @@ local function read_call()
     done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
 
     counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },
-    recovered_ids = {}, failed_jobs = {}, oddities = {}, verdicts = {},
+    recovered_ids = {}, recovered_ages = {}, failed_jobs = {}, oddities = {}, verdicts = {},
     handled = {}, -- by id, the `ats` of the jobs that this call has recovered or failed
   }
 end
@@ -656,6 +657,7 @@ local function reply(call, waits, ended)
   return {
     counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
     call.oddities, next_offset, next_anchor, call.verdicts, call.remaining or "",
+    call.recovered_ages,
   }
 end
 
@@ -901,6 +903,9 @@ local function requeue_stalled_job(call, id, job, returning)
   end
   call.counts.recovered = call.counts.recovered + 1
   call.recovered_ids[#call.recovered_ids + 1] = id
+  local started_at = number(job.started_at)
+  local age = started_at and math.max(tonumber(call.timestamp) - started_at, 0) or -1
+  call.recovered_ages[#call.recovered_ages + 1] = age
   call.handled[id] = job.attempts_started
 end
 

@@ -25,6 +25,7 @@ VERBS = {
     "pause": "actions",
     "resume": "actions",
     "doctor": "doctor",
+    "metrics": "metrics",
     "migrate": "migrate",
     "demo": "demo",
     "completion": "completion",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -45,6 +45,9 @@ class StalledCheck:
       throttled_for(int): For a skipped check, the ms until the next may run.
       failed_jobs(tuple[FailedJob, ...]): More about the failed jobs.
       oddities(tuple[tuple[str, str], ...]): Ids, and what is odd about them.
+      recovered_ages(tuple[int | None, ...]): For each recovered job, the ms
+        since the worker that was lost had fetched it: the time that it ran,
+        and the time that nobody had it.  None where no worker said when.
     """
 
     queue_name: str
@@ -58,6 +61,7 @@ class StalledCheck:
     throttled_for: int = 0
     failed_jobs: tuple[FailedJob, ...] = ()
     oddities: tuple[tuple[str, str], ...] = ()
+    recovered_ages: tuple[int | None, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

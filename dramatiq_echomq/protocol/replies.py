@@ -26,6 +26,7 @@ class StalledReply(NamedTuple):
     next_anchor: bytes
     verdicts: list[list[Any]]
     remaining: int | bytes
+    recovered_ages: list[int]
 
 
 def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck:
@@ -49,6 +50,7 @@ def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck
         throttled_for=max(throttled_for, 0),
         failed_jobs=failed_jobs,
         oddities=tuple(oddities),
+        recovered_ages=tuple(age if age >= 0 else None for reply in replies for age in reply.recovered_ages),
     )
 
 

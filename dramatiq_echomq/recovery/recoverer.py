@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -145,22 +146,33 @@ class Recoverer:
 
     def _try_check(self, queue_name: str, make_check: Callable[[str], StalledCheck]) -> StalledCheck | None:
         """Return what a check did, or None when it could not be made."""
+        started = time.monotonic()
+        check: StalledCheck | None = None
+        error: Exception | None = None
         try:
             check = make_check(queue_name)
-        except redis.exceptions.ReadOnlyError as error:
+        except Exception as raised:
+            error = raised
+            self._log_trouble(queue_name, raised)
+        if check is None or not check.skipped:
+            seconds = time.monotonic() - started
+            send_signal(self.broker, "after_stalled_sweep", queue_name, seconds=seconds, check=check, error=error)
+        if check is not None:
+            self._note_success(queue_name)
+        return check
+
+    def _log_trouble(self, queue_name: str, error: Exception) -> None:
+        if isinstance(error, redis.exceptions.ReadOnlyError):
             self.log.trouble_began(ALL_QUEUES, error)
-            return None
-        except (QueueRefused, redis.ResponseError) as error:
+        elif isinstance(error, (QueueRefused, redis.ResponseError)):
             self.log.trouble_ended(ALL_QUEUES)
             self.log.trouble_began(queue_shown(queue_name), error)
-            return None
-        except (*REDIS_ERRORS, ServerTooOld) as error:
+        elif isinstance(error, (*REDIS_ERRORS, ServerTooOld)):
             self.log.trouble_began(ALL_QUEUES, error)
-            return None
-        except Exception as error:
+        else:
             self.log.trouble_began(queue_shown(queue_name), error, exc_info=True)
-            return None
 
+    def _note_success(self, queue_name: str) -> None:
         if self.log.trouble_ended(ALL_QUEUES):
             self.notices.warn_of_eviction()
         self.log.trouble_ended(queue_shown(queue_name))
@@ -168,7 +180,6 @@ class Recoverer:
         if not self._has_looked_around:
             self._has_looked_around = True
             self.notices.warn_of_unknown_queues(self.queue_names(), may_be_new=self._is_of_broker())
-        return check
 
     def _is_of_broker(self) -> bool:
         """Whether the broker itself makes the queues that are checked."""

@@ -1,25 +1,33 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+import redis
 
-from dramatiq_echomq import prometheus
+from dramatiq_echomq.prometheus import QueueCollector, StalledMetrics, processes
+from dramatiq_echomq.prometheus.stalled_metrics import COUNTERS
 
 PROGRAM = """
 from dramatiq.brokers.stub import StubBroker
+from dramatiq_echomq import StalledCheck
 from dramatiq_echomq.prometheus import StalledMetrics
 from dramatiq_echomq.signals import send_signal
 
 metrics = StalledMetrics()
 {middleware}
+done = StalledCheck("q", recovered=2, failed=1, recovered_ids=("a", "b"), recovered_ages=(50_000, None))
+send_signal(broker, "after_stalled_sweep", "q", seconds=0.002, check=done, error=None)
 send_signal(broker, "after_stalled_check", "q", recovered=2, failed=1)
+send_signal(broker, "after_stalled_sweep", "q", seconds=7.0, check=None, error=TimeoutError())
 send_signal(broker, "after_stalled_check", "q", recovered=0, failed=0)
 send_signal(broker, "after_stalled_report", "reported", would_recover=("a", "b"), would_fail=())
 send_signal(broker, "after_crash_seen", "q", "host:1", ("a", "b"))
 send_signal(broker, "after_locks_renewed", smallest_ttl=21_000)
+send_signal(broker, "after_lock_lost", "q", "a")
 
 import prometheus_client
 {registry}
@@ -38,6 +46,15 @@ EXPECTED = [
     'dramatiq_echomq_stalled_failed_total{queue_name="q"} 1.0',
     'dramatiq_echomq_stalled_reported{queue_name="reported",would="recover"} 2.0',
     'dramatiq_echomq_stalled_reported{queue_name="reported",would="fail"} 0.0',
+    'dramatiq_echomq_stalled_check_errors_total{queue_name="q"} 1.0',
+    'dramatiq_echomq_stalled_reports_total{queue_name="reported"} 1.0',
+    'dramatiq_echomq_locks_lost_total{queue_name="q"} 1.0',
+    'dramatiq_echomq_stalled_check_duration_seconds_bucket{le="0.0025",queue_name="q"} 1.0',
+    'dramatiq_echomq_stalled_check_duration_seconds_sum{queue_name="q"} 7.002',
+    'dramatiq_echomq_stalled_recovery_seconds_sum{queue_name="q"} 50.0',
+    'dramatiq_echomq_stalled_recovery_seconds_count{queue_name="q"} 1.0',
+    'dramatiq_echomq_lock_margin_seconds_bucket{le="20.0"} 0.0',
+    'dramatiq_echomq_lock_margin_seconds_bucket{le="25.0"} 1.0',
     f"{LOCKS} 21000.0",
 ]
 
@@ -63,7 +80,7 @@ def test_the_signals_become_metrics(tmp_path):
 
     assert 'dramatiq_echomq_crashes_seen_total{queue_name="q"} 1.0' in lines
     assert set(EXPECTED) <= set(lines)
-    assert [line for line in lines if '"reported"' in line and "stalled_reported{" not in line] == []
+    assert [line for line in lines if '"reported"' in line and re.search("stalled_(checks|recovered|failed)", line)] == []
 
 
 def test_dramatiqs_own_server_exports_them(tmp_path):
@@ -109,14 +126,28 @@ def test_a_process_that_lives_is_not_forgotten(tmp_path):
     file = tmp_path / f"gauge_livemin_{os.getpid()}.db"
     file.touch()
     (tmp_path / "counter_0.db").touch()
-    prometheus.forget_dead_processes(tmp_path)
+    processes.forget_dead_processes(tmp_path)
 
     assert file.exists()
     assert (tmp_path / "counter_0.db").exists()
 
 
-def test_it_says_what_to_install_when_the_package_is_missing(monkeypatch):
-    monkeypatch.setattr(prometheus, "find_spec", lambda name: None)
+def test_counters_begin_with_zero_so_that_their_first_increase_is_seen(tmp_path):
+    first = """
+from dramatiq_echomq import StalledCheck
+send_signal(broker, "after_stalled_sweep", "q", seconds=0.002, check=StalledCheck("q"), error=None)
+"""
+    lines = run(
+        BOOT + first + DRAMATIQS_SERVER + "print(prometheus_client.generate_latest(registry).decode())", tmp_path
+    )
+
+    for name in COUNTERS:
+        assert f'dramatiq_echomq_{name}_total{{queue_name="q"}} 0.0' in lines
+
+
+@pytest.mark.parametrize("make", [StalledMetrics, lambda: QueueCollector(redis.Redis())])
+def test_it_says_what_to_install_when_the_package_is_missing(make, monkeypatch):
+    monkeypatch.setattr(processes, "find_spec", lambda name: None)
 
     with pytest.raises(ImportError, match=r'pip install "dramatiq-echomq\[prometheus\]"'):
-        prometheus.StalledMetrics()
+        make()

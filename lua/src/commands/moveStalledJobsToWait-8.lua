@@ -30,6 +30,7 @@ Returns a list:
       11 in a report, for each id: id, name, worker, a line, and the data unless it is large; in the
          line: TTL of the lock in ms (-2 without), marked, stalls, attempts, verdict, the verdict
          once it is marked, processedOn
+      13 for each id recovered, the ms since a worker fetched it, or -1 where no `processedOn` says so
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
 that is stalled. A call of a command costs more than what it does, so most are made once for

@@ -30,7 +30,7 @@ local function read_call()
     done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
 
     counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },
-    recovered_ids = {}, failed_jobs = {}, oddities = {}, verdicts = {},
+    recovered_ids = {}, recovered_ages = {}, failed_jobs = {}, oddities = {}, verdicts = {},
     handled = {}, -- by id, the `ats` of the jobs that this call has recovered or failed
   }
 end

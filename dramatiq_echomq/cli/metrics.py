@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from importlib.util import find_spec
+
+import click
+
+from .exits import MISUNDERSTOOD, UNUSABLE, Failure
+from .session import Session, any_queues, with_session
+
+
+@click.command()
+@any_queues
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=9192, show_default=True, help="0 for a free one.")
+@with_session()
+def metrics(session: Session, queue_names: tuple[str, ...], host: str, port: int) -> None:
+    """Tell Prometheus how queues are, until SIGTERM or Ctrl-C: all queues, or those named.
+
+    Redis is asked at each scrape, so one such process speaks for the workers of all machines.
+    What the workers do is exported by StalledMetrics in each of them.
+    """
+    if find_spec("prometheus_client") is None:
+        raise Failure('this needs a package: pip install "dramatiq-echomq[prometheus]"', MISUNDERSTOOD)
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    from ..prometheus import QueueCollector
+
+    registry = CollectorRegistry()
+    registry.register(QueueCollector(session.client, prefix=session.settings.prefix, queues=queue_names or None))
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise Failure(f"cannot listen on {host}:{port}: {error.strerror or error}", UNUSABLE) from None
+    print(f"Metrics are at http://{host}:{server.server_port}/metrics", file=sys.stderr, flush=True)
+    stopping.wait()
+    server.shutdown()
+    thread.join()
