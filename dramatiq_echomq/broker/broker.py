@@ -117,6 +117,7 @@ class EchoMQBroker(LockingBroker):
             keys_of=self._keys_of,
             lock_duration=self.settings.lock_duration,
             report=lambda smallest_ttl: send_signal(self, "after_locks_renewed", smallest_ttl=smallest_ttl),
+            tell_lost=lambda job: send_signal(self, "after_lock_lost", job.queue_name, job.job_id),
         )
         self.presence: Presence | None = self._make_presence() if self.settings.crash_detection else None
         self._channels: dict[str, QueueChannel] = {}

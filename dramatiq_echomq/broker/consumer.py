@@ -13,6 +13,7 @@ from ..errors import EchoMQError
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import id_to_text
 from ..protocol.logtext import ids_shown, on_one_line
+from ..signals import send_signal
 from .encoding import completion_of, failure_of
 from .in_flight import InFlightJob
 from .jobs import JobMessage
@@ -207,3 +208,4 @@ class JobConsumer(Consumer):
             job.queue_name,
             what,
         )
+        send_signal(self.broker, "after_lock_lost", job.queue_name, job.job_id)

@@ -30,6 +30,7 @@ class LockManager:
       lock_duration(int): How many ms a lock lasts where a job does not say so.
       report(Callable): Called after a round of renewals with the smallest TTL
         in ms that it found.
+      tell_lost(Callable): Called for each job that is given up.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class LockManager:
         keys_of: Callable[[str], QueueKeys],
         lock_duration: int,
         report: Callable[[int], None],
+        tell_lost: Callable[[InFlightJob], None],
     ) -> None:
         self.logger: Logger = get_logger(__name__, type(self))
         self.clients: RenewalClients = RenewalClients(make_client, lock_duration)
@@ -47,6 +49,7 @@ class LockManager:
         self.keys_of = keys_of
         self.lock_duration = lock_duration
         self.report = report
+        self.tell_lost = tell_lost
         self._failing_since: float | None = None
         self._failed_queues: set[str] = set()  # in the last round
         self._told_queues: set[str] = set()
@@ -241,6 +244,7 @@ class LockManager:
                 job.queue_name,
                 "Its actor is interrupted." if job.runner else "It is not run here.",
             )
+            self.tell_lost(job)
 
 
 def _expiry(job: InFlightJob) -> float:

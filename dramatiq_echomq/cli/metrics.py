@@ -30,13 +30,13 @@ def metrics(session: Session, queue_names: tuple[str, ...], host: str, port: int
 
     registry = CollectorRegistry()
     registry.register(QueueCollector(session.client, prefix=session.settings.prefix, queues=queue_names or None))
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
     try:
         server, thread = start_http_server(port, host, registry)
     except OSError as error:
         raise Failure(f"cannot listen on {host}:{port}: {error.strerror or error}", UNUSABLE) from None
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
     print(f"Metrics are at http://{host}:{server.server_port}/metrics", file=sys.stderr, flush=True)
     stopping.wait()
     server.shutdown()

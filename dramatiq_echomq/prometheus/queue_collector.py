@@ -112,7 +112,7 @@ class QueueCollector(_Collector):
     def _names(self) -> list[str]:
         if self.queues is not None:
             return list(self.queues)
-        if time.monotonic() - self._found_at > NAMES_KEPT_FOR:
+        if time.monotonic() - self._found_at >= NAMES_KEPT_FOR:
             self._found, self._found_at = self.inspector.queue_names(), time.monotonic()
         return list(self._found)
 

@@ -6,7 +6,7 @@ import pytest
 
 from dramatiq_echomq import EchoMQBroker, StalledChecker
 
-from ..support.brokers import lines
+from ..support.brokers import Recorder, lines
 from ..support.job_data import id_of, take
 from ..support.queue_data import NOW, put, state
 
@@ -88,6 +88,23 @@ def test_a_lost_job_is_let_go_of(client, broker, lose, end):
     finish(consumer, message, end)
 
     assert broker.in_flight.count("q") == 0
+
+
+@pytest.mark.parametrize("find_out", ["ack", "nack", "requeue", "renew"])
+def test_the_middleware_hears_once_of_a_lost_lock_however_it_is_found(client, broker, find_out):
+    put(client, wait=["a"], jobs={"a": FOREIGN})
+    recorder = Recorder()
+    broker.add_middleware(recorder)
+    consumer, [message] = take(broker)
+    taken_by_another(client)
+
+    if find_out == "renew":
+        broker.locks.renew()
+    else:
+        finish(consumer, message, find_out)
+    finish(consumer, message, "requeue")
+
+    assert recorder.signals == [("lock lost", "q", "a")]
 
 
 @ENDS

@@ -6,11 +6,11 @@ import pytest
 from dramatiq import Middleware
 from dramatiq.brokers.stub import StubBroker
 
-from dramatiq_echomq import StalledSignals
+from dramatiq_echomq import QueueRefused, StalledCheck, StalledChecker, StalledSignals
 from dramatiq_echomq.signals import send_signal
 
 from ..support.brokers import Recorder, recoverer_of
-from ..support.queue_data import put
+from ..support.queue_data import NOW, put
 
 
 def test_a_check_that_finds_nothing_sends_zeros_and_no_ids(client):
@@ -38,8 +38,53 @@ def test_a_check_that_another_sweeper_keeps_from_being_made_sends_nothing(client
     put(client, stalled_check="another")
     client.pexpire("emq:q:stalled-check", 60_000)
     recoverer, recorder = recoverer_of(client)
+    sweeps = SweepRecorder()
+    recoverer.broker.add_middleware(sweeps)
     assert recoverer.check("q") > 50_000
+    assert recorder.signals == sweeps.sweeps == []
+
+
+class SweepRecorder(StalledSignals):
+    """Keeps what it is told of sweeps."""
+
+    def __init__(self):
+        self.sweeps = []
+
+    def after_stalled_sweep(self, broker, queue_name, *, seconds, check, error):
+        assert 0 < seconds < 5
+        self.sweeps.append((queue_name, check, error))
+
+
+@pytest.mark.parametrize("report_only", [False, True])
+def test_each_sweep_is_told_with_what_it_did_and_one_that_failed_with_why(client, report_only):
+    put(client, active=["a"], jobs={"a": {}}, stalled={"a"})
+    recoverer, recorder = recoverer_of(client, report_only=report_only, stalled_interval=60_000)
+    sweeps = SweepRecorder()
+    recoverer.broker.add_middleware(sweeps)
+
+    recoverer.check("q")
+    assert sweeps.sweeps == [("q", StalledCheck("q", recovered=1, recovered_ids=("a",)), None)]
+
+    sweeps.sweeps.clear()
+    put(client, stalled_check="another", active="no list")
+    client.pexpire("emq:q:stalled-check", 60_000)
+    recorder.signals.clear()
+    recoverer.check("q")
+    [(queue_name, check, error)] = sweeps.sweeps
+    assert (queue_name, check, type(error)) == ("q", None, QueueRefused)
     assert recorder.signals == []
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_check_says_how_long_ago_a_recovered_job_was_fetched(client):
+    ages = {"known": {"processedOn": str(NOW - 50_000)}, "unknown": {}, "later": {"processedOn": str(NOW + 5)}}
+    put(client, active=list(ages), jobs=ages, stalled=set(ages))
+    check = StalledChecker(client, batch_size=1).check("q")
+    assert dict(zip(check.recovered_ids, check.recovered_ages, strict=True)) == {
+        "known": 50_000,
+        "unknown": None,
+        "later": 0,
+    }
 
 
 def test_signals_go_to_the_middleware_that_was_added_last_first():
