@@ -9,9 +9,10 @@ Returns a list: 1 1 when the queue exists, else 0  2 the time of the server in m
 duration and version of its meta  4 numbers of jobs: wait, paused, active, delayed, prioritized,
 waiting-children, completed, failed  5 TTL of the rate limit's key in ms (-2 without), and what it holds
 6 TTL of the throttle of the checks, and what it holds  7 how many jobs are marked  8 the jobs at the front of
-wait, paused and prioritized: the state, and the job as listJobs describes it  9 the oldest in active  10 when the next delayed job is due.
+wait, paused and prioritized: the state, and the job as listJobs describes it  9 the oldest in active  10 when the next delayed job is due
+11 the workers of EchoMQBroker that are registered.
 
-Cost: O(1).
+Cost: O(N) in those workers, else O(1).
 --]]
 
 --- includes/values.lua
@@ -354,4 +355,5 @@ return {
   redis.call("HMGET", queue.meta, "paused", "concurrency", "max", "duration", "version"), counts,
   timed(prefix .. "limiter"), timed(prefix .. "stalled-check"), redis.call("SCARD", queue.stalled),
   first_of("wait", "paused", "prioritized"), first_of("active"), digits(next_due(queue) or 0),
+  attempt("ZRANGE", prefix .. "echomq:workers", 0, -1) or {},
 }

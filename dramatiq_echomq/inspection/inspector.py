@@ -13,7 +13,7 @@ from .actions import act, batch_size_for, promoting, removing, retrying, set_pau
 from .details import read_details
 from .queues import describe_queue, find_queue_names, refused_queue
 from .records import ActionResult, JobDetails, JobPage, QueueInfo, WorkerInfo
-from .workers import connected_workers
+from .workers import Connections
 
 #: What the reason begins with for which a job failed that had stalled too often.
 STALLED = "job stalled"
@@ -59,11 +59,11 @@ class QueueInspector:
         has a ``problem`` instead, and does not hide the others.
         """
         names = self.queue_names() if queue_names is None else list(queue_names)
-        workers = connected_workers(self.client, self.prefix)
+        connections = Connections.read(self.client, self.prefix)
         found = []
         for name in names:
             try:
-                found.append(self._queue(name, workers))
+                found.append(self._queue(name, connections))
             except QueueRefused as error:
                 found.append(refused_queue(name, self.prefix, str(error)))
             except QueueNotFound:
@@ -73,7 +73,7 @@ class QueueInspector:
 
     def queue(self, queue_name: str) -> QueueInfo:
         """Return how a queue is."""
-        return self._queue(queue_name, connected_workers(self.client, self.prefix))
+        return self._queue(queue_name, Connections.read(self.client, self.prefix))
 
     def exists(self, queue_name: str) -> bool:
         """Tell whether there is a queue: whether a job was ever added to it."""
@@ -191,10 +191,8 @@ class QueueInspector:
         """Write: resume a queue."""
         set_paused(self.client, self._existing(queue_name), False)
 
-    def _queue(self, queue_name: str, workers: dict[str, list[WorkerInfo]] | None) -> QueueInfo:
-        keys = self._keys(queue_name)
-        its_workers = None if workers is None else workers.get(keys.queue_name, [])
-        info = describe_queue(self.client, keys, self.prefix, its_workers)
+    def _queue(self, queue_name: str, connections: Connections | None) -> QueueInfo:
+        info = describe_queue(self.client, self._keys(queue_name), self.prefix, connections)
         if info is None:
             raise QueueNotFound(queue_name, self.prefix, self.queue_names())
         return info

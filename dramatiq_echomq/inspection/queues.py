@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 from ..protocol import scripts
 from ..protocol.job_info import job_info
 from ..protocol.keys import QueueKeys
-from .records import JobCounts, QueueInfo, RateLimit, WorkerInfo
+from .records import JobCounts, QueueInfo, RateLimit
+from .workers import Connections
 
 #: How many keys one step of a search for queues looks at.
 SCAN_STEP = 1_000
@@ -37,14 +37,20 @@ def _is_job(client: Any, key: Any) -> bool:
     return client.type(key) not in (b"hash", "hash") or bool(client.hexists(key, "data"))
 
 
-def describe_queue(client: Any, keys: QueueKeys, prefix: str, workers: Sequence[WorkerInfo] | None) -> QueueInfo | None:
+def describe_queue(client: Any, keys: QueueKeys, prefix: str, connections: Connections | None) -> QueueInfo | None:
     """Return how a queue is, or None for one that does not exist.
+
+    Parameters:
+      client(redis.Redis)
+      keys(QueueKeys)
+      prefix(str)
+      connections(Connections): None where Redis does not say.
 
     Raises:
       QueueRefused: When the queue's keys are not what they should be.
     """
     reply = scripts.load("describeQueue-1.lua")(client, [keys.meta], [keys.base, scripts.TIME], only_reads=True)
-    exists, at, meta, counts, limiter, throttle, marked, firsts, actives, next_due = reply
+    exists, at, meta, counts, limiter, throttle, marked, firsts, actives, next_due, registered = reply
     if not exists:
         return None
     now = int(at)
@@ -68,7 +74,7 @@ def describe_queue(client: Any, keys: QueueKeys, prefix: str, workers: Sequence[
         next_due=int(next_due) or None,
         last_check=_last_check(throttle[1]),
         next_check=throttle[0] if throttle[0] >= 0 else None,
-        workers=None if workers is None else tuple(workers),
+        workers=None if connections is None else connections.workers_of(keys.queue_name, registered),
         version=(version or b"").decode("utf-8", "replace"),
     )
 

@@ -1,30 +1,67 @@
-"""Which workers are connected: each names its blocking connection after its queue."""
+"""Which workers are connected.  Those of BullMQ name a connection after its queue; those of EchoMQBroker name one
+after themselves, and register it in their queues unless ``crash_detection`` is off.
+"""
 
 from __future__ import annotations
 
 import base64
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import redis
 
+from ..protocol.registrations import WorkerRegistration, connection_name
 from .records import WorkerInfo
 
 
-def connected_workers(client: Any, prefix: str) -> dict[str, list[WorkerInfo]] | None:
-    """Return the workers of every queue of a prefix, or None where Redis does
-    not say: without the right to ``CLIENT LIST``, or behind a proxy.
+@dataclass(frozen=True)
+class Connections:
+    """The connections that workers have.
+
+    Parameters:
+      by_queue(dict[str, list[WorkerInfo]]): Those that are named after a queue.
+      by_name(dict[str, WorkerInfo]): The others, by their names.
     """
-    try:
-        rows = _clients(client)
-    except (redis.ResponseError, redis.exceptions.RedisClusterException):
-        return None
-    found: dict[str, list[WorkerInfo]] = {}
-    for row in rows:
-        queue_name, worker_name = _parse(row.get("name", ""), prefix)
-        if queue_name:
+
+    by_queue: dict[str, list[WorkerInfo]]
+    by_name: dict[str, WorkerInfo]
+
+    @classmethod
+    def read(cls, client: Any, prefix: str) -> Connections | None:
+        """Return them, or None where Redis does not say: without the right to
+        ``CLIENT LIST``, or behind a proxy.
+        """
+        try:
+            rows = _clients(client)
+        except (redis.ResponseError, redis.exceptions.RedisClusterException):
+            return None
+        found = cls({}, {})
+        for row in rows:
+            queue_name, worker_name = _parse(row.get("name", ""), prefix)
             worker = WorkerInfo(worker_name, row.get("addr", ""), int(row.get("age", 0)), int(row.get("idle", 0)))
-            found.setdefault(queue_name, []).append(worker)
-    return found
+            if queue_name:
+                found.by_queue.setdefault(queue_name, []).append(worker)
+            else:
+                found.by_name[row.get("name", "")] = worker
+        return found
+
+    def workers_of(self, queue_name: str, registered: Iterable[bytes]) -> tuple[WorkerInfo, ...]:
+        """Return the workers of a queue.
+
+        Parameters:
+          queue_name(str)
+          registered(Iterable[bytes]): What it says of workers of EchoMQBroker,
+            some of which may be gone.
+        """
+        registrations = [found for text in registered if (found := WorkerRegistration.decode(text))]
+        own = [
+            dataclasses.replace(worker, name=registration.name)
+            for registration in registrations
+            if (worker := self.by_name.get(connection_name(registration.worker_id)))
+        ]
+        return (*self.by_queue.get(queue_name, ()), *own)
 
 
 def _clients(client: Any) -> list[dict[str, str]]:

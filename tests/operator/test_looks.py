@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -11,8 +13,10 @@ import redis
 from dramatiq_echomq import JobNotFound, QueueInspector, QueueNotFound, QueueRefused, SettingError, StalledChecker
 from dramatiq_echomq.inspection.records import JobCounts, RateLimit, WorkerInfo
 
+from ..support.brokers import working
 from ..support.operator_data import MESSAGE_ID, message_data, put_busy_queue
 from ..support.queue_data import NOW, dump, put
+from ..support.servers import wait_until
 
 MISSING = "imagse"
 
@@ -112,6 +116,18 @@ def test_workers_that_are_connected_are_named(client, redis_url):
     assert all(isinstance(worker, WorkerInfo) and ":" in worker.address for worker in found)
     for worker in workers:
         worker.close()
+
+
+def test_workers_of_a_broker_are_named_as_long_as_they_are_connected(client, broker):
+    put(client, meta={"version": "echomq:1"}, **{"echomq:workers": {"gone 999999999 run host:1": 1, "odd": 1}})
+    broker.declare_queue("q")
+    inspector = QueueInspector(client)
+    assert inspector.workers("q") == ()
+    with working(broker):
+        [worker] = wait_until(lambda: inspector.workers("q"))
+        assert worker.name == f"{socket.gethostname()}:{os.getpid()}"
+        assert [queue.workers for queue in inspector.queues()] == [inspector.workers("q")]
+    wait_until(lambda: not inspector.workers("q"))
 
 
 def test_workers_are_unknown_where_redis_does_not_say(client, redis_url):
