@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Iterator
+from logging import Logger
 from typing import TYPE_CHECKING, Any
 
 from dramatiq.logging import get_logger
@@ -73,9 +74,9 @@ class QueueCollector(_Collector):
 
     def __init__(self, client: Any, *, prefix: str = Settings.prefix, queues: Iterable[str] | None = None) -> None:
         require_prometheus_client(type(self).__name__)
-        self.logger = get_logger(__name__, type(self))
-        self.inspector = QueueInspector(client, prefix=prefix)
-        self.queues = None if queues is None else tuple(queues)
+        self.logger: Logger = get_logger(__name__, type(self))
+        self.inspector: QueueInspector = QueueInspector(client, prefix=prefix)
+        self.queues: tuple[str, ...] | None = None if queues is None else tuple(queues)
         self._found: list[str] = []
         self._found_at = float("-inf")
 

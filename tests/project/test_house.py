@@ -18,7 +18,8 @@ ALLOWED = {
     "recovery": {"protocol"},
     "broker": {"protocol"},
     "inspection": {"protocol"},
-    "cli": {"protocol", "recovery", "broker", "inspection", "demo"},
+    "prometheus": {"protocol", "inspection"},
+    "cli": {"protocol", "recovery", "broker", "inspection", "prometheus", "demo"},
     "demo": {"protocol", "recovery", "broker"},
 }
 
