@@ -1,4 +1,5 @@
 -- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
+--- include values
 --- include queue/line
 --- include queue/lists
 --- include stalled/history
