@@ -19,10 +19,9 @@ from dramatiq_echomq.broker.options import POLICY_OPTIONS
 from dramatiq_echomq.cli import exits
 from dramatiq_echomq.cli.command import VERBS
 from dramatiq_echomq.inspection.doctor.findings import MEANINGS
-from dramatiq_echomq.protocol.keys import QueueKeys
 
 from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, CRASH_RIGHTS
-from ..support.documents import DOCS, README, ROOT, Snippet, first_column, pages, section, snippets, text_of
+from ..support.documents import DOCS, README, Snippet, first_column, pages, section, snippets, text_of
 
 SETTINGS = dataclasses.fields(Settings)
 
@@ -158,30 +157,6 @@ def test_the_rights_are_those_that_the_tests_found():
     assert sorted(re.findall(r"[~+]\S+", shown_for_the_broker)) == sorted(BROKER_RIGHTS.split())
     for right in CRASH_RIGHTS.split():
         assert right in page.split("And more for some features")[1]
-
-
-def test_every_key_of_a_queue_is_described():
-    page = text_of("protocol")
-    keys = QueueKeys("q", "emq")
-    names = {value.removeprefix(keys.base) for value in vars(keys).values() if value.startswith(keys.base)} - {""}
-    for source in (ROOT / "lua" / "src").rglob("*.lua"):
-        names |= set(re.findall(r'prefix \.\. "([a-z:-]{2,})"', source.read_text("utf-8")))
-    missing = [name for name in names if f"``P{name}" not in page]
-
-    assert len(names) >= 20
-    assert missing == []
-
-
-def test_every_field_that_a_script_writes_to_a_job_is_described():
-    page = section(text_of("protocol"), "Fields of a job")
-    fields = set()
-    for source in (ROOT / "lua" / "src").rglob("*.lua"):
-        for call in re.findall(r'"HSET", (?:job\.)?key, ([^\n]*)', source.read_text("utf-8")):
-            fields |= set(re.findall(r'"([a-zA-Z]+)"', call))
-    fields -= {"count", "prevTS", "prevCount"}  # of a key of metrics
-
-    assert len(fields) >= 10
-    assert [field for field in sorted(fields) if field not in page] == []
 
 
 def test_old_messages_are_moved_with_their_delays(run, redis_url):
