@@ -11,16 +11,20 @@ ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for
         minutes of BullMQ's metrics are kept, or 0
       4 how many jobs to fetch, or 0
       5 id of this call; the token of a lock is this, a colon and a number
-      6 how many suspects to fetch: jobs that have stalled before
+      6 how many suspects to fetch: jobs that have stalled before; with + before it, they may run
+        beside other suspects
       7 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
       8 id of an earlier call whose reply was lost, or empty: its jobs are returned again, and no others
-      9 and on: seven for each job that has ended:
+      9 1 to look at the types of all keys of the queue, 0 of those alone that are written without being
+        read before
+      10 and on: seven for each job that has ended:
         id, token of the lock, "completed" or "failed", return value as JSON or the reason of the failure,
         stack trace as a JSON list of one text or empty, `ats` and `stc` that the job had when it was fetched
 
 Delayed jobs that are due become available before the fetch, at most 1,000 of them. Jobs are
-fetched from the tail of `wait`, then from `prioritized`. Suspects that are not fetched stay
-where they were.
+fetched from the tail of `wait`, then from `prioritized`. Up to 100 suspects that may not run now
+are skipped. They stay where they were; but when there are as many and no other job was found
+beyond them, they go behind all others, so that the next call finds what is there.
 
 Returns a list of
       what became of each job that has ended: an outcome, or a list of it and of what went wrong, a text each:
@@ -32,7 +36,8 @@ Returns a list of
         "" an error: the others have finished all the same
       the jobs that were fetched
       in how many ms the next delayed job is due (-1 without one)
-      how many suspects were left
+      how many suspects were skipped, and how many of them may run beside others
+      how many jobs wait, when so many were skipped that there may be others behind them, else 0
       for how many ms a rate limit keeps all jobs from being fetched (0 without one)
 A job is: id, data, and a line of its token, attempts started, stalls, lock duration, timestamp
 and name, which costs clients less than six values do; and only if it is to be failed or belongs
@@ -97,6 +102,30 @@ local function attempt(...)
   return reply
 end
 
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
+-- What answers with a number if and only if a key has the type, or is not there. That costs
+-- half of what TYPE costs.
+local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+-- What is wrong with the first key that holds something else than it should, or nil.
+-- `types` is a list of a key, its type, a key, its type …
+local function mistyped(types)
+  for at = 1, #types, 2 do
+    local key, should_be = types[at], types[at + 1]
+    local size = redis.pcall(SIZE[should_be], key)
+    if type(size) ~= "number" then
+      if not size.err:find("WRONGTYPE", 1, true) then
+        return key .. " may not be used by this user, or not from here"
+      end
+      local found = attempt("TYPE", key)
+      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+    end
+  end
+  return nil
+end
+
 --- includes/queue/keys.lua
 -- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
 -- include; queue/meta adds what the meta says to the same table.
@@ -121,30 +150,6 @@ local function types_of(queue, ...)
     queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
     queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
   }
-end
-
---- includes/types.lua
--- Whether keys have the types that they should have. Needs:
-
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
-      end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-    end
-  end
-  return nil
 end
 
 --- includes/queue/meta.lua
@@ -1000,6 +1005,7 @@ end
 
 local PROMOTED_AT_ONCE = 1000
 
+-- Returns whether there were any.
 local function promote_due_jobs(queue, timestamp)
   local due = redis.call("ZRANGEBYSCORE", queue.delayed, "-inf", digits((timestamp + 1) * 4096 - 1),
     "LIMIT", 0, PROMOTED_AT_ONCE)
@@ -1013,6 +1019,7 @@ local function promote_due_jobs(queue, timestamp)
     end
     emit(queue, "waiting", id, "prev", "delayed")
   end
+  return #due > 0
 end
 
 --- includes/fetch/limit.lua
@@ -1050,9 +1057,44 @@ local function count_under_limit(queue, count)
   end
 end
 
+--- includes/fetch/suspects.lua
+-- Which jobs may run now that have stalled before, the suspects: one of them may kill its worker.
+-- Takes the `fetch` of fetch/jobs. Needs:
+
+-- The field `suspect` of a job says "beside:<ats>" while it runs beside other suspects. If it
+-- stalls then, nobody knows which of them it was: none is charged, the field becomes "alone",
+-- and each runs alone the next time.
+local MUST_RUN_ALONE = "alone"
+
+local function is_suspect(fields)
+  return counter(fields[4]) > 0
+end
+
+-- Whether a job may be fetched now; `skipped_together` counts those that may run beside others.
+local function may_run(fetch, fields)
+  if not is_suspect(fields) then
+    return true
+  end
+  local must_run_alone = fields[10] == MUST_RUN_ALONE
+  if fetch.suspects_wanted > 0 and not (fetch.is_together and must_run_alone) then
+    fetch.suspects_wanted = fetch.suspects_wanted - 1
+    return true
+  end
+  fetch.skipped_together = fetch.skipped_together + (must_run_alone and 0 or 1)
+  return false
+end
+
+-- Records in whose company a job runs that was fetched.
+local function note_company(fetch, key, fields, started)
+  if fetch.is_together and is_suspect(fields) then
+    redis.call("HSET", key, "suspect", "beside:" .. digits(started))
+  elseif fields[10] and fields[10] ~= MUST_RUN_ALONE then
+    redis.call("HDEL", key, "suspect")
+  end
+end
+
 --- includes/fetch/pop.lua
--- How ids leave the front of a queue, and how those that were skipped go back to their places.
--- Needs no other include.
+-- How ids leave the front of a queue, and how those that were skipped go back. Needs:
 
 -- The next id, with its score when it has a priority, or nil. `skipped` are the jobs popped
 -- and not fetched: an id, and its score or nil, each.
@@ -1079,6 +1121,18 @@ local function put_back(queue, skipped)
   end
 end
 
+-- Puts them behind all others, or all others of their priority.
+local function put_last(queue, skipped)
+  for _, entry in ipairs(skipped) do
+    local id, score = unpack(entry)
+    if score then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, math.floor(tonumber(score) / 2 ^ 32)), id)
+    else
+      redis.call("LPUSH", queue.wait, id)
+    end
+  end
+end
+
 --- includes/fetch/describe.lua
 -- What a worker is told of a job that it gets. Takes the `fetch` of fetch/jobs. Needs:
 
@@ -1087,7 +1141,7 @@ local SHORTEST_LOCK = 250 -- ms; less would keep its worker busy with renewing i
 -- The fields of a job, in the order in which the others count on them, or nil for no hash.
 local function read_fields(queue, id)
   return attempt("HMGET", queue.prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp",
-    "rjk")
+    "rjk", "suspect")
 end
 
 -- A line costs clients less than seven values do.
@@ -1113,9 +1167,12 @@ end
 --   timestamp       in ms, as text             worker         its name
 --   wanted          how many jobs to fetch     lock_duration  in ms, of jobs without their own
 --   suspects_wanted how many of them may be suspects: jobs that have stalled before
+--   is_together     whether suspects may run beside other suspects
 --   id              of this call: the token of a lock is this, a colon and a number
 --   policies        by name of the job its lockDuration and maxStalledCount
---   jobs            what was fetched, described     skipped  the suspects left where they were
+--   jobs            what was fetched, described     skipped  the suspects that were left
+--   skipped_together how many of those may run beside others
+--   unseen          how many jobs wait, when so many were skipped that there may be others behind them
 --   limited_for     for how many ms a rate limit keeps all jobs from being fetched, or 0
 -- Needs:
 
@@ -1131,8 +1188,14 @@ local function fetch_job(queue, fetch, id, fields)
   redis.call("LPUSH", queue.active, id)
   redis.call("SET", key .. ":lock", token, "PX", digits(duration))
   redis.call("HSET", key, "processedOn", fetch.timestamp, "pb", fetch.worker, "ats", digits(started), unpack(own))
+  note_company(fetch, key, fields, started)
   emit(queue, "active", id, "prev", "waiting")
   jobs[#jobs + 1] = describe(id, token, fields, started, duration)
+end
+
+-- How many jobs wait. Those that another runtime's resume has left in `paused` come back.
+local function how_many_wait(queue)
+  return redis.call("LLEN", waiting_list(queue)) + redis.call("ZCARD", queue.prioritized)
 end
 
 -- Fetches as many jobs as are wanted and there. Ids without a job vanish.
@@ -1140,7 +1203,6 @@ local function fetch_jobs(queue, fetch)
   local jobs, skipped, counted = fetch.jobs, fetch.skipped, 0
   local room
   room, fetch.limited_for = room_under_limit(queue)
-  waiting_list(queue) -- which brings back what another runtime's resume has left in `paused`
   while #jobs < fetch.wanted and counted < room and #skipped < MOST_SKIPPED and not is_maxed(queue) do
     local id, score = pop(queue, skipped)
     if not id then
@@ -1148,15 +1210,19 @@ local function fetch_jobs(queue, fetch)
     end
     local fields = not is_reserved(id) and read_fields(queue, id)
     local there = fields and (fields[1] or redis.call("EXISTS", queue.prefix .. id) == 1)
-    if there and counter(fields[4]) > 0 and fetch.suspects_wanted <= 0 then
+    if there and not may_run(fetch, fields) then
       skipped[#skipped + 1] = { id, score }
     elseif there then
-      fetch.suspects_wanted = fetch.suspects_wanted - (counter(fields[4]) > 0 and 1 or 0)
       fetch_job(queue, fetch, id, fields)
       counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
   end
-  put_back(queue, skipped)
+  if #skipped == MOST_SKIPPED and #jobs == 0 then
+    put_last(queue, skipped) -- so that the next call looks at others
+    fetch.unseen = how_many_wait(queue)
+  else
+    put_back(queue, skipped)
+  end
   count_under_limit(queue, counted)
 end
 
@@ -1185,30 +1251,44 @@ local queue = queue_at(ARGV[1])
 local rules = object(ARGV[3])
 local fetch = {
   timestamp = time_in_ms(ARGV[2]), worker = rules.worker or "", lock_duration = number(rules.lockDuration) or 30000,
-  wanted = number(ARGV[4]), id = ARGV[5], suspects_wanted = number(ARGV[6]), policies = object(ARGV[7]),
-  jobs = {}, skipped = {}, limited_for = 0,
+  wanted = number(ARGV[4]), id = ARGV[5], suspects_wanted = number(ARGV[6]), is_together = ARGV[6]:sub(1, 1) == "+",
+  policies = object(ARGV[7]), jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
 }
-local lost_id = ARGV[8]
-
+local lost_id, looks_at_all, first_part = ARGV[8], ARGV[9] == "1", 10
 local fetches = fetch.wanted > 0 or lost_id ~= ""
-local fault = refusal(queue, fetches and types_of(queue, queue.limiter, "string") or types_to_finish(queue))
+
+local types = {}
+if looks_at_all and fetches then
+  types = types_of(queue, queue.limiter, "string")
+elseif looks_at_all or #ARGV >= first_part then
+  types = types_to_finish(queue)
+end
+local fault = refusal(queue, types)
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-local outcomes, has_finished = finish_jobs(queue, 9, fetch.timestamp, rules_from(rules))
+local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
-elseif fetch.wanted > 0 then
-  trim_events(queue)
-  promote_due_jobs(queue, fetch.timestamp)
-  if not queue.is_paused then
+elseif fetches then
+  local has_promoted = promote_due_jobs(queue, fetch.timestamp)
+  local waiting = not queue.is_paused and how_many_wait(queue) or 0
+  if waiting > 0 then
+    fault = #types == 0 and mistyped({ queue.active, "list", queue.marker, "zset", queue.events, "stream" })
+    if fault then
+      return redis.error_reply("ECHOMQ refuses the queue: " .. fault)
+    end
     fetch_jobs(queue, fetch)
-    if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+    if #fetch.jobs > 0 and waiting > #fetch.jobs then
       wake(queue)
     end
+  end
+  if has_promoted or #fetch.jobs > 0 then
+    trim_events(queue)
   end
 end
 if has_finished then
   tell_what_is_left(queue)
 end
-return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.limited_for }
+return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
+  fetch.limited_for }

@@ -61,6 +61,8 @@ class QueueChannel(GroupCommit):
       due_in(int): In how many ms after the last fetch the next delayed job is
         due, or -1 without one.
       suspects_left(int): How many jobs the last fetch left because they stalled before.
+      unseen(int): How many jobs wait, when so many suspects were skipped that
+        there may be others behind them, else 0.
       limited_for(int): For how many ms after it a rate limit keeps all jobs
         from being fetched, or 0.
     """
@@ -135,6 +137,11 @@ class QueueChannel(GroupCommit):
         self.fetched = deque(sorted(kept, key=lambda message: message.job.sequence))
 
     @property
+    def has_jobs(self) -> bool:
+        """Whether there are jobs that were fetched, to be run or to be failed."""
+        return bool(self.fetched or self.to_fail)
+
+    @property
     def has_news(self) -> bool:
         """Whether a consumer that waits for threads has something else to do."""
         return bool(self.fetched or self.to_fail or self.to_advance or self.is_empty)
@@ -178,7 +185,9 @@ class QueueChannel(GroupCommit):
         started, lost = time.monotonic(), self._unanswered
         if share is None:
             return self.queue.finish_and_fetch(finishing), started
-        fetch = Fetch(self.broker.worker_id.next_call(), share.threads, share.suspects, lost[0] if lost else "")
+        fetch = Fetch(
+            self.broker.worker_id.next_call(), share.threads, share.suspects, share.is_together, lost[0] if lost else ""
+        )
         try:
             reply = self.queue.finish_and_fetch(finishing, fetch, policies=self.broker.policies)
         except QueueRefused:  # before anything was fetched
@@ -189,6 +198,8 @@ class QueueChannel(GroupCommit):
         self._unanswered = None
         self.is_empty = not lost and len(reply.jobs) < share.threads
         self.due_in, self.suspects_left, self.limited_for = reply.due_in, reply.suspects_left, reply.limited_for
+        self.unseen = reply.unseen
+        self.in_flight.note_crowd(self.queue_name, reply.crowd)
         return reply, started
 
     def _release(self, share: Share) -> None:

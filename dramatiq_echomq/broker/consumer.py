@@ -131,12 +131,23 @@ class JobConsumer(Consumer):
         channel.is_empty = False
         share = self._free_threads()
         if share is not None:
-            channel.fetch(share)
+            self._fetch_for(share)
         self._settle()
         message = self._next_fetched()
         if message is None and channel.is_empty:
             self._wait_for_job()
         return message
+
+    def _fetch_for(self, share: Share) -> None:
+        """Fetch, and look on as long as only suspects were found that may not run now."""
+        channel, seen = self.channel, 0
+        channel.fetch(share)
+        while not channel.has_jobs and seen < channel.unseen:
+            seen += channel.suspects_left
+            again = channel.reserve(self.prefetch)
+            if again is None:
+                return
+            channel.fetch(again)
 
     def _free_threads(self) -> Share | None:
         share = self.channel.reserve(self.prefetch)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .in_flight import ENDED, InFlightJob, State
 from .shares import Share, Turns
+from .suspects import Suspects
 
 if TYPE_CHECKING:
     from .channel import QueueChannel
@@ -41,7 +42,7 @@ class InFlightJobs:
         self._held: Counter[str] = Counter()
         self._busy: Counter[str] = Counter()
         self._all_busy = 0
-        self._suspects = 0
+        self.suspects = Suspects()
         self._turns = Turns()
         # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.
         self.mutex: threading.RLock = threading.RLock()
@@ -65,7 +66,7 @@ class InFlightJobs:
             self._held[job.queue_name] += 1
             self._busy[job.queue_name] += 1
             self._all_busy += 1
-            self._suspects += job.fetched.is_suspect
+            self.suspects.in_flight += job.fetched.is_suspect
             if job.fetched.lock_duration < self.usual_duration:
                 self.hurry.set()
 
@@ -80,7 +81,7 @@ class InFlightJobs:
         if state in ENDED:
             del self._jobs[job.fetched.token]
             self._held[job.queue_name] -= 1
-            self._suspects -= job.fetched.is_suspect
+            self.suspects.in_flight -= job.fetched.is_suspect
         # The call that finishes a job fetches for its own queue: only others need to be woken.
         will_fetch = state is State.FINISHING and not self._turns.is_for_another(job.queue_name)
         if (newly_busy < 0 and not will_fetch) or (state in ENDED and job.fetched.is_suspect):
@@ -136,7 +137,7 @@ class InFlightJobs:
             if threads is not None:
                 free = threads - self._all_busy - self._turns.reserved()
                 room = min(room, self._turns.share_of(queue_name, free))
-            return self._turns.reserve(queue_name, room, self._suspects) if room > 0 else None
+            return self._turns.reserve(queue_name, room, self.suspects, threads) if room > 0 else None
 
     def reserve_for_waiting(self, queue_name: str) -> Share | None:
         """Reserve threads for a consumer that waits for them, if one does."""
@@ -174,10 +175,15 @@ class InFlightJobs:
                 self._turns.waiting.pop(name, None)
         return share
 
+    def note_crowd(self, queue_name: str, waiting: int) -> None:
+        """Note how many suspects of a queue wait that may run beside each other."""
+        with self.mutex:
+            self.suspects.note_crowd(queue_name, waiting)
+
     def wait_for_suspect(self, timeout: float) -> None:
         """Wait until no suspect is in flight, or for so many seconds."""
         with self.mutex:
-            self._changed.wait_for(lambda: not self._suspects or self.is_draining, timeout)
+            self._changed.wait_for(lambda: not self.suspects.in_flight or self.is_draining, timeout)
 
     def wake(self) -> None:
         """Let those that wait look again."""

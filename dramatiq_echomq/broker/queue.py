@@ -31,6 +31,7 @@ class Fetch:
       call(str): The id of this call, with which the tokens begin.
       count(int): How many jobs at most.
       suspects(int): How many of them may have stalled before.
+      is_together(bool): Whether those may run beside each other.
       lost_call(str): The id of an earlier call whose reply was lost, or empty:
         its jobs are returned again, and no others.
     """
@@ -38,9 +39,11 @@ class Fetch:
     call: str
     count: int
     suspects: int = 1
+    is_together: bool = False
     lost_call: str = ""
 
 
+#: For a call that only finishes jobs.
 NOTHING = Fetch("", 0, 0)
 
 
@@ -60,6 +63,7 @@ class JobQueue:
         self.client = client
         self.fetching_client = fetching_client
         self.rules = rules
+        self._looks_at_all = True
 
     def add(
         self,
@@ -104,9 +108,13 @@ class JobQueue:
         parts = [
             value for job, outcome in finished for value in (job.job_id, job.token, *outcome, job.started, job.stalls)
         ]
-        head = [scripts.TIME, self.rules, fetch.count, fetch.call, fetch.suspects, policies, fetch.lost_call]
+        suspects = f"+{fetch.suspects}" if fetch.is_together else fetch.suspects
+        head = [scripts.TIME, self.rules, fetch.count, fetch.call, suspects, policies, fetch.lost_call]
         client = self.client if fetch is NOTHING else self.fetching_client
-        return reply_from(self._run("finishAndFetch-1.lua", *head, *parts, client=client))
+        looks_at_all, self._looks_at_all = self._looks_at_all, True
+        reply = reply_from(self._run("finishAndFetch-1.lua", *head, int(looks_at_all), *parts, client=client))
+        self._looks_at_all = any(each.outcome is None for each in reply.finished)  # or again after an error
+        return reply
 
     def requeue(self, jobs: Sequence[FetchedJob]) -> list[bytes]:
         """Give jobs back, the first of these to be taken first.

@@ -32,7 +32,10 @@ class Reply(NamedTuple):
       finished(list[Finished]): In the order of the jobs that were to finish.
       jobs(list[FetchedJob]): The jobs that were fetched.
       due_in(int): In how many ms the next delayed job is due, or -1 without one.
-      suspects_left(int): How many jobs were left because they stalled before.
+      suspects_left(int): How many jobs were skipped because they stalled before.
+      crowd(int): How many of those may run beside each other.
+      unseen(int): How many jobs wait, when so many were skipped that there may
+        be others behind them, else 0.
       limited_for(int): For how many ms the queue's rate limit keeps all jobs
         from being fetched, or 0.
     """
@@ -41,18 +44,16 @@ class Reply(NamedTuple):
     jobs: list[FetchedJob]
     due_in: int
     suspects_left: int
+    crowd: int
+    unseen: int
     limited_for: int
 
 
 def reply_from(raw: Sequence[Any]) -> Reply:
     """Decode what ``finishAndFetch-1.lua`` returns."""
-    finished, rows, due_in, suspects_left, limited_for = raw
+    finished, rows, *counts = raw
     return Reply(
-        [finished_from(entry) for entry in finished],
-        [fetched_job_from(*row) for row in rows],
-        due_in,
-        suspects_left,
-        limited_for,
+        [finished_from(entry) for entry in finished], [fetched_job_from(*row) for row in rows], *map(int, counts)
     )
 
 

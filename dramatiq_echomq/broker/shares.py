@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .suspects import Suspects
+
 
 @dataclass(eq=False)
 class Share:
@@ -11,11 +13,13 @@ class Share:
       queue_name(str)
       threads(int): How many jobs it may fetch.
       suspects(int): How many of them may have stalled before.
+      is_together(bool): Whether those may run beside each other.
     """
 
     queue_name: str
     threads: int
     suspects: int
+    is_together: bool = False
 
 
 class Turns:
@@ -54,11 +58,13 @@ class Turns:
         before = sum(self._last_turns.get(other, 0) < own for other in queues)
         return free // len(queues) + (before < free % len(queues))
 
-    def reserve(self, queue_name: str, threads: int, suspects_in_flight: int) -> Share:
+    def reserve(self, queue_name: str, threads: int, suspects: Suspects, pool: int | None) -> Share:
+        """Reserve threads, and suspects as far as they may run now."""
         self._turn += 1
         self._last_turns[queue_name] = self._turn
-        has_suspect = suspects_in_flight or any(share.suspects for share in self._shares)
-        share = Share(queue_name, threads, 0 if has_suspect else 1)
+        reserved = sum(share.suspects for share in self._shares)
+        allowed, is_together = suspects.allowed(queue_name, reserved, pool)
+        share = Share(queue_name, threads, allowed, is_together)
         self._shares.add(share)
         return share
 

@@ -42,7 +42,7 @@ def put_a_job_for_each_rule(admin) -> None:
     stalled = {
         "plain": {},
         "urgent": {"priority": "5"},
-        "unbegun": {"ats": "1", "unbegun": "1"},
+        "beside": {"ats": "1", "suspect": "beside:1"},
         "planned": {"stc": "1", "rjk": "planner"},
         "bad": {"stc": "1"},
         "single": {"stc": "1", "deid": "d"},

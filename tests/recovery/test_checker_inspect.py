@@ -74,7 +74,7 @@ def test_a_mark_of_another_runtime_on_a_healthy_job_is_shown(client):
         ({"opts": '{"attempts": 2}'}, "requeue"),
         ({"stc": "1", "opts": '{"maxStalledCount": 2}'}, "requeue"),
         ({"stc": "4", "rjk": "nightly"}, "requeue"),
-        ({"stc": "4", "ats": "1", "unbegun": "1"}, "requeue"),
+        ({"stc": "4", "ats": "1", "suspect": "beside:1"}, "requeue"),
         ({"opts": "["}, "requeue"),
     ],
     ids=str,

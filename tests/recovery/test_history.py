@@ -71,8 +71,8 @@ def test_as_many_lines_are_kept_as_the_job_says(client, opts, kept):
     assert "stall 1" in log[-1]
 
 
-def test_neither_a_mark_nor_a_fetch_that_was_not_started_is_a_stall(client):
-    assert log_after_check(client, {"ats": "1", "unbegun": "1"}) is None
+def test_neither_a_mark_nor_a_stall_that_is_not_charged_is_recorded(client):
+    assert log_after_check(client, {"ats": "1", "suspect": "beside:1"}) is None
     put(client, "other", active=["a"], jobs={"a": {}})
     StalledChecker(client).check("other")
     assert "a:logs" not in state(client, "other", history=True)

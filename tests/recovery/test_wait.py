@@ -160,22 +160,28 @@ def test_a_deferred_failure_stays_with_a_job_that_comes_back(client):
     assert state(client)["a"]["defa"] == "child failed"
 
 
-def test_a_job_that_was_fetched_and_never_begun_comes_back_for_free(client):
-    """It did not kill its worker: `unbegun` equals the number of attempts started."""
+def test_a_job_that_ran_beside_other_suspects_comes_back_for_free_and_must_run_alone(client):
+    """Nobody knows which of them killed the worker. `suspect` names the attempt that ran so."""
     put(
         client,
-        active=["begun", "fetched"],
-        jobs={"fetched": {"unbegun": "2", "ats": "2", "stc": "1"}, "begun": {"unbegun": "1", "ats": "2"}},
-        stalled={"fetched", "begun"},
+        active=["charged", "beside"],
+        jobs={
+            "beside": {"suspect": "beside:2", "ats": "2", "stc": "1"},
+            "charged": {"suspect": "beside:1", "ats": "2"},
+        },
+        stalled={"beside", "charged"},
     )
 
     StalledChecker(client).check("q")
 
     assert state(client) == as_data(
-        wait=["begun", "fetched"],
-        jobs={"fetched": {"ats": "2", "stc": "1"}, "begun": {"unbegun": "1", "ats": "2", **BACK}},
+        wait=["charged", "beside"],
+        jobs={
+            "beside": {"ats": "2", "stc": "1", "suspect": "alone"},
+            "charged": {"suspect": "beside:1", "ats": "2", **BACK},
+        },
         marker=WOKEN,
-        events=[event("waiting", "fetched", prev="active"), *came_back("begun")],
+        events=[event("waiting", "beside", prev="active"), *came_back("charged")],
     )
 
 

@@ -10,16 +10,20 @@ ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for
         minutes of BullMQ's metrics are kept, or 0
       4 how many jobs to fetch, or 0
       5 id of this call; the token of a lock is this, a colon and a number
-      6 how many suspects to fetch: jobs that have stalled before
+      6 how many suspects to fetch: jobs that have stalled before; with + before it, they may run
+        beside other suspects
       7 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
       8 id of an earlier call whose reply was lost, or empty: its jobs are returned again, and no others
-      9 and on: seven for each job that has ended:
+      9 1 to look at the types of all keys of the queue, 0 of those alone that are written without being
+        read before
+      10 and on: seven for each job that has ended:
         id, token of the lock, "completed" or "failed", return value as JSON or the reason of the failure,
         stack trace as a JSON list of one text or empty, `ats` and `stc` that the job had when it was fetched
 
 Delayed jobs that are due become available before the fetch, at most 1,000 of them. Jobs are
-fetched from the tail of `wait`, then from `prioritized`. Suspects that are not fetched stay
-where they were.
+fetched from the tail of `wait`, then from `prioritized`. Up to 100 suspects that may not run now
+are skipped. They stay where they were; but when there are as many and no other job was found
+beyond them, they go behind all others, so that the next call finds what is there.
 
 Returns a list of
       what became of each job that has ended: an outcome, or a list of it and of what went wrong, a text each:
@@ -31,7 +35,8 @@ Returns a list of
         "" an error: the others have finished all the same
       the jobs that were fetched
       in how many ms the next delayed job is due (-1 without one)
-      how many suspects were left
+      how many suspects were skipped, and how many of them may run beside others
+      how many jobs wait, when so many were skipped that there may be others behind them, else 0
       for how many ms a rate limit keeps all jobs from being fetched (0 without one)
 A job is: id, data, and a line of its token, attempts started, stalls, lock duration, timestamp
 and name, which costs clients less than six values do; and only if it is to be failed or belongs
@@ -44,6 +49,7 @@ Cost: O(log N) for each job promoted, fetched or finished, and O(N) in `active` 
 to each job that is finished.
 --]]
 --- include values
+--- include types
 --- include queue/keys
 --- include queue/meta
 --- include queue/events
@@ -59,30 +65,44 @@ local queue = queue_at(ARGV[1])
 local rules = object(ARGV[3])
 local fetch = {
   timestamp = time_in_ms(ARGV[2]), worker = rules.worker or "", lock_duration = number(rules.lockDuration) or 30000,
-  wanted = number(ARGV[4]), id = ARGV[5], suspects_wanted = number(ARGV[6]), policies = object(ARGV[7]),
-  jobs = {}, skipped = {}, limited_for = 0,
+  wanted = number(ARGV[4]), id = ARGV[5], suspects_wanted = number(ARGV[6]), is_together = ARGV[6]:sub(1, 1) == "+",
+  policies = object(ARGV[7]), jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
 }
-local lost_id = ARGV[8]
-
+local lost_id, looks_at_all, first_part = ARGV[8], ARGV[9] == "1", 10
 local fetches = fetch.wanted > 0 or lost_id ~= ""
-local fault = refusal(queue, fetches and types_of(queue, queue.limiter, "string") or types_to_finish(queue))
+
+local types = {}
+if looks_at_all and fetches then
+  types = types_of(queue, queue.limiter, "string")
+elseif looks_at_all or #ARGV >= first_part then
+  types = types_to_finish(queue)
+end
+local fault = refusal(queue, types)
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-local outcomes, has_finished = finish_jobs(queue, 9, fetch.timestamp, rules_from(rules))
+local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
-elseif fetch.wanted > 0 then
-  trim_events(queue)
-  promote_due_jobs(queue, fetch.timestamp)
-  if not queue.is_paused then
+elseif fetches then
+  local has_promoted = promote_due_jobs(queue, fetch.timestamp)
+  local waiting = not queue.is_paused and how_many_wait(queue) or 0
+  if waiting > 0 then
+    fault = #types == 0 and mistyped({ queue.active, "list", queue.marker, "zset", queue.events, "stream" })
+    if fault then
+      return redis.error_reply("ECHOMQ refuses the queue: " .. fault)
+    end
     fetch_jobs(queue, fetch)
-    if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+    if #fetch.jobs > 0 and waiting > #fetch.jobs then
       wake(queue)
     end
+  end
+  if has_promoted or #fetch.jobs > 0 then
+    trim_events(queue)
   end
 end
 if has_finished then
   tell_what_is_left(queue)
 end
-return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.limited_for }
+return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
+  fetch.limited_for }

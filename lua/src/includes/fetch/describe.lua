@@ -6,7 +6,7 @@ local SHORTEST_LOCK = 250 -- ms; less would keep its worker busy with renewing i
 -- The fields of a job, in the order in which the others count on them, or nil for no hash.
 local function read_fields(queue, id)
   return attempt("HMGET", queue.prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp",
-    "rjk")
+    "rjk", "suspect")
 end
 
 -- A line costs clients less than seven values do.

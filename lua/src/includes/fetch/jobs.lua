@@ -3,9 +3,12 @@
 --   timestamp       in ms, as text             worker         its name
 --   wanted          how many jobs to fetch     lock_duration  in ms, of jobs without their own
 --   suspects_wanted how many of them may be suspects: jobs that have stalled before
+--   is_together     whether suspects may run beside other suspects
 --   id              of this call: the token of a lock is this, a colon and a number
 --   policies        by name of the job its lockDuration and maxStalledCount
---   jobs            what was fetched, described     skipped  the suspects left where they were
+--   jobs            what was fetched, described     skipped  the suspects that were left
+--   skipped_together how many of those may run beside others
+--   unseen          how many jobs wait, when so many were skipped that there may be others behind them
 --   limited_for     for how many ms a rate limit keeps all jobs from being fetched, or 0
 -- Needs:
 --- include values
@@ -14,6 +17,7 @@
 --- include queue/wake
 --- include queue/lists
 --- include fetch/limit
+--- include fetch/suspects
 --- include fetch/pop
 --- include fetch/describe
 
@@ -29,8 +33,14 @@ local function fetch_job(queue, fetch, id, fields)
   redis.call("LPUSH", queue.active, id)
   redis.call("SET", key .. ":lock", token, "PX", digits(duration))
   redis.call("HSET", key, "processedOn", fetch.timestamp, "pb", fetch.worker, "ats", digits(started), unpack(own))
+  note_company(fetch, key, fields, started)
   emit(queue, "active", id, "prev", "waiting")
   jobs[#jobs + 1] = describe(id, token, fields, started, duration)
+end
+
+-- How many jobs wait. Those that another runtime's resume has left in `paused` come back.
+local function how_many_wait(queue)
+  return redis.call("LLEN", waiting_list(queue)) + redis.call("ZCARD", queue.prioritized)
 end
 
 -- Fetches as many jobs as are wanted and there. Ids without a job vanish.
@@ -38,7 +48,6 @@ local function fetch_jobs(queue, fetch)
   local jobs, skipped, counted = fetch.jobs, fetch.skipped, 0
   local room
   room, fetch.limited_for = room_under_limit(queue)
-  waiting_list(queue) -- which brings back what another runtime's resume has left in `paused`
   while #jobs < fetch.wanted and counted < room and #skipped < MOST_SKIPPED and not is_maxed(queue) do
     local id, score = pop(queue, skipped)
     if not id then
@@ -46,14 +55,18 @@ local function fetch_jobs(queue, fetch)
     end
     local fields = not is_reserved(id) and read_fields(queue, id)
     local there = fields and (fields[1] or redis.call("EXISTS", queue.prefix .. id) == 1)
-    if there and counter(fields[4]) > 0 and fetch.suspects_wanted <= 0 then
+    if there and not may_run(fetch, fields) then
       skipped[#skipped + 1] = { id, score }
     elseif there then
-      fetch.suspects_wanted = fetch.suspects_wanted - (counter(fields[4]) > 0 and 1 or 0)
       fetch_job(queue, fetch, id, fields)
       counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
   end
-  put_back(queue, skipped)
+  if #skipped == MOST_SKIPPED and #jobs == 0 then
+    put_last(queue, skipped) -- so that the next call looks at others
+    fetch.unseen = how_many_wait(queue)
+  else
+    put_back(queue, skipped)
+  end
   count_under_limit(queue, counted)
 end

@@ -1,5 +1,5 @@
--- How ids leave the front of a queue, and how those that were skipped go back to their places.
--- Needs no other include.
+-- How ids leave the front of a queue, and how those that were skipped go back. Needs:
+--- include queue/line
 
 -- The next id, with its score when it has a priority, or nil. `skipped` are the jobs popped
 -- and not fetched: an id, and its score or nil, each.
@@ -22,6 +22,18 @@ local function put_back(queue, skipped)
       redis.call("ZADD", queue.prioritized, score, id)
     else
       redis.call("RPUSH", queue.wait, id)
+    end
+  end
+end
+
+-- Puts them behind all others, or all others of their priority.
+local function put_last(queue, skipped)
+  for _, entry in ipairs(skipped) do
+    local id, score = unpack(entry)
+    if score then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, math.floor(tonumber(score) / 2 ^ 32)), id)
+    else
+      redis.call("LPUSH", queue.wait, id)
     end
   end
 end

@@ -5,6 +5,7 @@
 
 local PROMOTED_AT_ONCE = 1000
 
+-- Returns whether there were any.
 local function promote_due_jobs(queue, timestamp)
   local due = redis.call("ZRANGEBYSCORE", queue.delayed, "-inf", digits((timestamp + 1) * 4096 - 1),
     "LIMIT", 0, PROMOTED_AT_ONCE)
@@ -18,4 +19,5 @@ local function promote_due_jobs(queue, timestamp)
     end
     emit(queue, "waiting", id, "prev", "delayed")
   end
+  return #due > 0
 end

@@ -24,7 +24,7 @@ local function fail_stalled_job(call, id, job, reason)
   read_more(job)
   redis.call("HSET", job.key, "stc", stalls, "atm", digits(job.attempts + 1), "failedReason", reason,
     "finishedOn", call.timestamp)
-  redis.call("HDEL", job.key, "defa", "unbegun")
+  redis.call("HDEL", job.key, "defa", "suspect")
   record_stall(call, job, "failed: " .. reason)
   emit(queue, "stalled", id)
   emit(queue, "failed", id, "prev", "active", "failedReason", reason)

@@ -20,7 +20,7 @@ local function read_job(call, id)
   if call.reserved[key] or is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
-  local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
+  local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "suspect",
     "actorMaxStalledCount", "pb", "processedOn")
   if fields.err then
     return { odd = key .. " is no hash; it stays in active" }
@@ -42,7 +42,7 @@ local function read_job(call, id)
   return {
     key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
     attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
-    unbegun = fields[7] and fields[7] == fields[4], max_stalled_count = fields[8] and number(fields[8]),
+    stalled_beside = fields[7] == "beside:" .. (fields[4] or ""), max_stalled_count = fields[8] and number(fields[8]),
     worker = fields[9], started_at = fields[10],
   }
 end

@@ -4,12 +4,12 @@
 --- include queue/lists
 --- include stalled/history
 
--- Records the stall, unless the job was not started. A job without a priority is added to
+-- Records the stall, unless the job ran beside other suspects. A job without a priority is added to
 -- `returning`, since one LPUSH takes them all.
 local function requeue_stalled_job(call, id, job, returning)
   local queue = call.queue
-  if job.unbegun then
-    redis.call("HDEL", job.key, "unbegun")
+  if job.stalled_beside then
+    redis.call("HSET", job.key, "suspect", "alone")
   else
     redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
     local place = job.priority > 0 and queue.prioritized or waiting_list(queue)
@@ -21,7 +21,7 @@ local function requeue_stalled_job(call, id, job, returning)
     returning[#returning + 1] = id
   end
   redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id, "prev", "active")
-  if not job.unbegun then
+  if not job.stalled_beside then
     redis.call("XADD", queue.events, "*", "event", "stalled", "jobId", id)
   end
   call.counts.recovered = call.counts.recovered + 1

@@ -8,10 +8,10 @@ local STALL_LIMIT = "job stalled more than allowable limit"
 local NO_ATTEMPTS = "job stalled with no attempts left"
 local JUST_A_JOB = {}
 
--- What becomes of a job that is found stalled a second time, and why. A job that its worker
--- had fetched and not started did not kill it, and pays nothing.
+-- What becomes of a job that is found stalled a second time, and why. One that ran beside other
+-- suspects pays nothing: it runs alone the next time.
 local function verdict_when_stalled(call, job)
-  if job.unbegun then
+  if job.stalled_beside then
     return "requeue"
   end
   if job.stalls + 1 > allowed_stalls(call, job) and not has_live_scheduler(call, job) then

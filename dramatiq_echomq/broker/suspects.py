@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+
+class Suspects:
+    """Which of the jobs that have stalled before this process may run, since
+    one of them may kill it: one at a time, so that no other one is charged.
+    When more of them wait than there are threads, as after the crash of a
+    large worker, that would take for ever. Then some run beside each other:
+    a check charges none of those, and lets each run alone the next time.
+    """
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self._are_together = False
+        self._crowds: dict[str, int] = {}
+
+    def note_crowd(self, queue_name: str, waiting: int) -> None:
+        """Note how many suspects of a queue wait that may run beside each other."""
+        self._crowds[queue_name] = waiting
+
+    def allowed(self, queue_name: str, reserved: int, threads: int | None) -> tuple[int, bool]:
+        """Return how many more may run, and whether beside each other.
+
+        Parameters:
+          queue_name(str): The queue to fetch from.
+          reserved(int): How many may be fetched by calls that are under way.
+          threads(int): How many threads there are; None for no worker.
+        """
+        running = self.in_flight + reserved
+        if not running:
+            self._are_together = threads is not None and self._crowds.get(queue_name, 0) >= threads > 1
+        elif not self._are_together or not self._crowds.get(queue_name):
+            return 0, False
+        if self._are_together and threads is not None:
+            return max(threads // 2 - running, 0), True
+        return 1, False
