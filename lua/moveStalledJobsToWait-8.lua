@@ -702,7 +702,7 @@ local function read_job(call, id)
   if call.reserved[key] or is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
-  local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "unbegun",
+  local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "suspect",
     "actorMaxStalledCount", "pb", "processedOn")
   if fields.err then
     return { odd = key .. " is no hash; it stays in active" }
@@ -724,7 +724,7 @@ local function read_job(call, id)
   return {
     key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
     attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
-    unbegun = fields[7] and fields[7] == fields[4], max_stalled_count = fields[8] and number(fields[8]),
+    stalled_beside = fields[7] == "beside:" .. (fields[4] or ""), max_stalled_count = fields[8] and number(fields[8]),
     worker = fields[9], started_at = fields[10],
   }
 end
@@ -758,10 +758,10 @@ local STALL_LIMIT = "job stalled more than allowable limit"
 local NO_ATTEMPTS = "job stalled with no attempts left"
 local JUST_A_JOB = {}
 
--- What becomes of a job that is found stalled a second time, and why. A job that its worker
--- had fetched and not started did not kill it, and pays nothing.
+-- What becomes of a job that is found stalled a second time, and why. One that ran beside other
+-- suspects pays nothing: it runs alone the next time.
 local function verdict_when_stalled(call, job)
-  if job.unbegun then
+  if job.stalled_beside then
     return "requeue"
   end
   if job.stalls + 1 > allowed_stalls(call, job) and not has_live_scheduler(call, job) then
@@ -881,12 +881,12 @@ end
 --- includes/stalled/requeue.lua
 -- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
 
--- Records the stall, unless the job was not started. A job without a priority is added to
+-- Records the stall, unless the job ran beside other suspects. A job without a priority is added to
 -- `returning`, since one LPUSH takes them all.
 local function requeue_stalled_job(call, id, job, returning)
   local queue = call.queue
-  if job.unbegun then
-    redis.call("HDEL", job.key, "unbegun")
+  if job.stalled_beside then
+    redis.call("HSET", job.key, "suspect", "alone")
   else
     redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
     local place = job.priority > 0 and queue.prioritized or waiting_list(queue)
@@ -898,7 +898,7 @@ local function requeue_stalled_job(call, id, job, returning)
     returning[#returning + 1] = id
   end
   redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id, "prev", "active")
-  if not job.unbegun then
+  if not job.stalled_beside then
     redis.call("XADD", queue.events, "*", "event", "stalled", "jobId", id)
   end
   call.counts.recovered = call.counts.recovered + 1
@@ -1242,7 +1242,7 @@ local function fail_stalled_job(call, id, job, reason)
   read_more(job)
   redis.call("HSET", job.key, "stc", stalls, "atm", digits(job.attempts + 1), "failedReason", reason,
     "finishedOn", call.timestamp)
-  redis.call("HDEL", job.key, "defa", "unbegun")
+  redis.call("HDEL", job.key, "defa", "suspect")
   record_stall(call, job, "failed: " .. reason)
   emit(queue, "stalled", id)
   emit(queue, "failed", id, "prev", "active", "failedReason", reason)
