@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import time
 from typing import Any
 from uuid import uuid4
@@ -33,7 +31,7 @@ from .presence import PRESENCE_TIMEOUT, Presence
 from .queue import JobQueue
 from .rules import rules_of
 from .stalled_failures import StalledFailures
-from .worker_id import WorkerId
+from .worker_id import WorkerId, worker_name
 
 
 class EchoMQBroker(LockingBroker):
@@ -285,7 +283,7 @@ class EchoMQBroker(LockingBroker):
         """Return what this process has to do with a queue, however its name is written."""
         name = q_name(queue_name)
         if name not in self._channels:
-            rules = rules_of(self.settings, f"{socket.gethostname()}:{os.getpid()}")
+            rules = rules_of(self.settings, worker_name())
             queue = JobQueue(self._keys_of(name), self.connections.commands, self.connections.fetching, rules)
             self._channels.setdefault(name, QueueChannel(self, queue))
         return self._channels[name]

@@ -10,7 +10,7 @@ from dramatiq.errors import ConnectionClosed
 from dramatiq.logging import get_logger
 
 from ..errors import EchoMQError
-from ..protocol.clients import REDIS_ERRORS
+from ..protocol.clients import REDIS_ERRORS, drop_idle_connections
 from ..protocol.keys import id_to_text
 from ..protocol.logtext import ids_shown, on_one_line
 from ..signals import send_signal
@@ -52,7 +52,8 @@ class JobConsumer(Consumer):
         self.timeout: float = timeout / 1000
         self.waiting_client: Any
         self.longest_block: float
-        self.waiting_client, self.longest_block = broker.connections.waiting(self.timeout)
+        self.waiting_client, self.longest_block = broker.connections.waiting(self.channel.queue.keys, self.timeout)
+        self._is_shown = False
 
     def __next__(self) -> JobMessage | None:
         try:
@@ -100,6 +101,7 @@ class JobConsumer(Consumer):
             self.requeue([])
         except ConnectionClosed as error:
             self.logger.debug("Fetched messages stay in memory for the next consumer: %s", error)
+        drop_idle_connections(self.waiting_client)  # nobody sees a worker any more that is not there
 
     def _drain(self) -> None:
         """A worker that is about to end fetches nothing, and gives back at once
@@ -128,6 +130,9 @@ class JobConsumer(Consumer):
         if self.broker.locks.is_cut_off:
             time.sleep(self.timeout)
             return None
+        if not self._is_shown:  # connect: a worker is seen by that, although it may be too busy to wait
+            self.waiting_client.ping()
+            self._is_shown = True
         channel.is_empty = False
         share = self._free_threads()
         if share is not None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
 import weakref
@@ -26,6 +25,7 @@ from ..protocol.registrations import (
     server_of,
 )
 from ..protocol.scripts import load
+from .worker_id import worker_name
 
 #: The socket timeout of the connections of a Presence, in seconds.
 PRESENCE_TIMEOUT = 5.0
@@ -145,7 +145,7 @@ class Presence:
             self.worker_id(),
             int(self._ask("CLIENT", "ID")),
             run_id_of(self._ask("INFO", "server")),
-            f"{socket.gethostname()}:{os.getpid()}",
+            worker_name(),
         )
 
     def _stay(self, registration: WorkerRegistration, stopping: threading.Event) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 from uuid import uuid4
 
 
@@ -27,3 +28,8 @@ class WorkerId:
         process's.  A token is this, a colon and a number.
         """
         return f"{self}:{next(self._calls)}"
+
+
+def worker_name() -> str:
+    """Return what this process is called: in its jobs' `pb`, to BullMQ, in dashboards."""
+    return f"{socket.gethostname()}:{os.getpid()}"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+from collections.abc import Callable
 from logging import getLogger
 from typing import Any
 from urllib.parse import urlsplit
@@ -112,6 +113,7 @@ def client_with(
     socket_timeout: float | None = None,
     resending: float = RESENDING,
     resend_after: tuple[type[Exception], ...] = BROKEN_OR_SILENT,
+    on_connect: Callable[[Any], None] | None = None,
 ) -> Any:
     """Make a client of the same server with connections of its own.
 
@@ -122,6 +124,8 @@ def client_with(
       resending(float): For how many seconds a command is sent again when the
         connection breaks; 0 for never.
       resend_after(tuple): The errors after which it is.
+      on_connect(Callable): What prepares each connection; None for what the
+        client has.
 
     Returns:
       redis.Redis: The new client.  That of a cluster shares its connections
@@ -142,6 +146,8 @@ def client_with(
         retry_on_timeout=False,
         **resending_parameters(resending, resend_after),
     )
+    if on_connect is not None:
+        parameters["redis_connect_func"] = on_connect
     if isinstance(pool, SentinelConnectionPool):
         own: redis.ConnectionPool = SentinelConnectionPool(
             pool.service_name,

@@ -38,6 +38,7 @@ class QueueKeys:
             raise ValueError(f"the queue name is {queue_name!r}, but it must be a text that is not empty")
 
         self.queue_name: str = queue_name[:-3] if queue_name.endswith((".DQ", ".XQ")) else queue_name
+        self.prefix: str = prefix
         self.base: str = f"{prefix}:{self.queue_name}:"
         self.wait: str = self.base + "wait"
         self.paused: str = self.base + "paused"

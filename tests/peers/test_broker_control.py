@@ -110,7 +110,7 @@ def test_an_obliterated_queue_does_not_stop_a_worker_that_runs_its_jobs(node, br
     for number in range(6):
         add(broker, number)
     with running(broker):
-        wait_until(lambda: broker.get_queue_message_counts("q").active == 4)
+        wait_until(lambda: broker.get_queue_message_counts("q").active == 2)
         node.run('await queue("q").obliterate({ force: true })')
         node.run('await queue("q").resume()')
         log.gate.set()

@@ -76,7 +76,7 @@ def work(admin, client) -> list:
     outcome.append(admin.zscore("emq:q:repeat", "s") > 1_000)
     lost = Fetch("call", 1, lost_call="a call whose reply was lost")
     outcome.append(queue.finish_and_fetch([], lost).jobs)
-    queue.wait_for_marker(0.01)
+    queue.wait_for_marker(*broker.connections.waiting(queue.keys, 0.01))
     outcome.append(broker.get_queue_message_counts("q"))
     broker.flush("q")
     broker.close()
