@@ -1,5 +1,6 @@
-"""Which workers are connected.  Those of BullMQ name a connection after its queue; those of EchoMQBroker name one
-after themselves, and register it in their queues unless ``crash_detection`` is off.
+"""Which workers are connected.  They name the connection on which they wait after its queue.  Those of EchoMQBroker have
+another one, named after themselves, which they register in their queues unless ``crash_detection`` is off: on a cluster
+and without the right to the first name, it shows them.
 """
 
 from __future__ import annotations
@@ -55,13 +56,15 @@ class Connections:
           registered(Iterable[bytes]): What it says of workers of EchoMQBroker,
             some of which may be gone.
         """
+        named = self.by_queue.get(queue_name, [])
         registrations = [found for text in registered if (found := WorkerRegistration.decode(text))]
         own = [
             dataclasses.replace(worker, name=registration.name)
             for registration in registrations
             if (worker := self.by_name.get(connection_name(registration.worker_id)))
+            and all(registration.name != each.name for each in named)
         ]
-        return (*self.by_queue.get(queue_name, ()), *own)
+        return (*named, *own)
 
 
 def _clients(client: Any) -> list[dict[str, str]]:
