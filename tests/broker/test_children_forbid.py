@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ..support.brokers import lines
-from ..support.job_data import FOREIGN, ack, nack
+from ..support.job_data import JOB, ack, nack
 from ..support.queue_data import NOW, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -27,7 +27,7 @@ FAILED = {"p:unsuccessful": {CHILD: 5}}
     ids=["pending", "failed", "both"],
 )
 def test_a_parent_whose_children_do_not_let_it_complete_fails_and_says_why(client, broker, children, reason, caplog):
-    put(client, wait=["p"], jobs={"p": FOREIGN}, **children)
+    put(client, wait=["p"], jobs={"p": JOB}, **children)
 
     ack(broker, 42)
 
@@ -47,7 +47,7 @@ def test_a_parent_whose_children_do_not_let_it_complete_fails_and_says_why(clien
     ids=["none", "completed", "failed and ignored"],
 )
 def test_a_parent_whose_children_let_it_completes(client, broker, children):
-    put(client, wait=["p"], jobs={"p": FOREIGN}, **children)
+    put(client, wait=["p"], jobs={"p": JOB}, **children)
 
     ack(broker)
 
@@ -56,7 +56,7 @@ def test_a_parent_whose_children_let_it_completes(client, broker, children):
 
 @pytest.mark.parametrize("children", [PENDING, FAILED], ids=["pending", "failed"])
 def test_a_parent_may_fail_whatever_its_children_did(client, broker, children):
-    put(client, wait=["p"], jobs={"p": FOREIGN}, **children)
+    put(client, wait=["p"], jobs={"p": JOB}, **children)
 
     nack(broker)
 
@@ -64,7 +64,7 @@ def test_a_parent_may_fail_whatever_its_children_did(client, broker, children):
 
 
 def test_a_parent_that_fails_so_is_kept_as_failed_ones_are(client, broker):
-    put(client, wait=["p"], jobs={"p": {**FOREIGN, "opts": '{"removeOnFail": true}'}}, **PENDING)
+    put(client, wait=["p"], jobs={"p": {**JOB, "opts": '{"removeOnFail": true}'}}, **PENDING)
 
     ack(broker)
 
@@ -74,10 +74,10 @@ def test_a_parent_that_fails_so_is_kept_as_failed_ones_are(client, broker):
 @pytest.mark.parametrize(
     "children", [{"p:unsuccessful": {CHILD: 5}}, {"p:failed": {CHILD: "broke"}}], ids=["fpof", "cpof or idof"]
 )
-@pytest.mark.parametrize("parent", [{"p": FOREIGN}, {}], ids=["a parent", "a parent that is gone"])
+@pytest.mark.parametrize("parent", [{"p": JOB}, {}], ids=["a parent", "a parent that is gone"])
 def test_a_parent_waits_again_for_a_failed_child_that_is_retried(client, broker, children, parent):
     link = {"parentKey": "emq:q:p", "parent": json.dumps({"id": "p", "queueKey": "emq:q"})}
-    put(client, "down", failed={"c": 5}, jobs={"c": {**FOREIGN, **link}})
+    put(client, "down", failed={"c": 5}, jobs={"c": {**JOB, **link}})
     put(client, jobs=parent, **children)
 
     assert broker.retry("down", "c") is True
@@ -93,7 +93,7 @@ def test_a_retried_parent_completes_once_its_retried_child_has(client, broker):
     put(
         client,
         failed={"c": 5, "p": 6},
-        jobs={"c": {**FOREIGN, **link}, "p": FOREIGN},
+        jobs={"c": {**JOB, **link}, "p": JOB},
         **{"p:unsuccessful": {"emq:q:c": 5}},
     )
 

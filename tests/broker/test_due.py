@@ -11,11 +11,10 @@ from freezegun import freeze_time
 from dramatiq_echomq import EchoMQBroker, StalledChecker
 from dramatiq_echomq.broker.queue import Fetch
 
-from ..support.job_data import FOREIGN, ack, add, id_of, nack, take
-from ..support.queue_data import event, put, state
+from ..support.job_data import JOB, ack, add, id_of, nack, take
+from ..support.queue_data import DAY, event, put, state
 
 MONTH = timedelta(days=30)
-DAY = 86_400_000
 
 
 def on_a_clock(ahead: timedelta):
@@ -39,7 +38,7 @@ def test_messages_of_one_ms_keep_their_order_beyond_the_4096_places_that_it_has(
 
 @pytest.mark.parametrize("score", [float("inf"), 2.0**75, 2.0**66])
 def test_a_job_that_is_due_at_the_end_of_time_lets_its_worker_wait(client, broker, score):
-    put(client, delayed={"a": score}, jobs={"a": FOREIGN})
+    put(client, delayed={"a": score}, jobs={"a": JOB})
     queue = broker.channel("q").queue
 
     pickup = queue.finish_and_fetch([], Fetch("call", 1))
@@ -65,7 +64,7 @@ def test_a_worker_whose_clock_is_wrong_starts_a_message_when_it_is_due(client, a
 def test_a_worker_whose_clock_is_wrong_writes_the_times_of_redis_and_prunes_by_them(client, end, finished):
     now = time.time() * 1000
     failed = {"old": now - 8 * DAY, "new": now - DAY}
-    put(client, wait=["a"], jobs={"a": FOREIGN, "old": {}, "new": {}}, failed=failed)
+    put(client, wait=["a"], jobs={"a": JOB, "old": {}, "new": {}}, failed=failed)
 
     with on_a_clock(MONTH):
         end(EchoMQBroker(client=client, middleware=[], keep_failed=100))

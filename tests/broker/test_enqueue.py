@@ -9,8 +9,8 @@ from dramatiq import Message, actor
 
 from dramatiq_echomq import EchoMQBroker, QueueRefused, SettingError
 
-from ..support.job_data import META, WOKEN, add, added, id_of, message
-from ..support.queue_data import NOW, as_data, dump, event, put, state
+from ..support.job_data import add, added, id_of, message
+from ..support.queue_data import META, NOW, WOKEN, as_data, dump, event, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ..support.job_data import FOREIGN, META, WOKEN, ack, add, added, ended, id_of, nack, raised, take
-from ..support.queue_data import NOW, as_data, event, put, state
+from ..support.job_data import JOB, ack, add, added, ended, id_of, nack, raised, take
+from ..support.queue_data import META, NOW, WOKEN, as_data, event, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -64,7 +64,7 @@ def test_a_nacked_job_is_failed(client, broker):
 
 
 def test_a_job_that_is_failed_without_an_exception_says_so(client, broker):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     consumer, [message] = take(broker)
 
     consumer.nack(message)
@@ -76,7 +76,7 @@ def test_a_job_that_is_failed_without_an_exception_says_so(client, broker):
 
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "\ud800", "ü\0\n"], ids=["long", "surrogate", "odd"])
 def test_no_text_of_an_exception_keeps_its_job_from_failing(client, broker, text):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
 
     nack(broker, raised(text))
 
@@ -91,7 +91,7 @@ class HasNoText(Exception):
 
 
 def test_an_exception_that_cannot_be_shown_fails_its_job_all_the_same(client, broker):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
 
     nack(broker, HasNoText())
 
@@ -102,7 +102,7 @@ def test_an_exception_that_cannot_be_shown_fails_its_job_all_the_same(client, br
 
 @pytest.mark.parametrize("result", [object(), {1, 2}, float("nan"), b"bytes"], ids=repr)
 def test_a_result_that_is_not_json_becomes_null(client, broker, result):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
 
     ack(broker, result)
 
@@ -111,7 +111,7 @@ def test_a_result_that_is_not_json_becomes_null(client, broker, result):
 
 @pytest.mark.parametrize("earlier", [{"atm": "2"}, {"atm": "odd"}])
 def test_attempts_made_count_on(client, broker, earlier):
-    put(client, wait=["a"], jobs={"a": {**FOREIGN, **earlier}})
+    put(client, wait=["a"], jobs={"a": {**JOB, **earlier}})
 
     ack(broker)
 
@@ -119,7 +119,7 @@ def test_attempts_made_count_on(client, broker, earlier):
 
 
 def test_success_forgets_the_failure_before_it(client, broker):
-    put(client, wait=["a"], jobs={"a": {**FOREIGN, "failedReason": "of an earlier attempt"}})
+    put(client, wait=["a"], jobs={"a": {**JOB, "failedReason": "of an earlier attempt"}})
 
     ack(broker)
 
@@ -139,7 +139,7 @@ def test_success_forgets_the_failure_before_it(client, broker):
     ids=["nothing", "a waiting job", "an active job", "a prioritized job", "a delayed job"],
 )
 def test_the_queue_is_drained_when_what_is_left_is(client, broker, rest, is_drained, end):
-    put(client, wait=["a"], jobs={"a": FOREIGN, "b": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB, "b": JOB})
     consumer, [message] = take(broker)
     put(client, **rest)
 
@@ -149,7 +149,7 @@ def test_the_queue_is_drained_when_what_is_left_is(client, broker, rest, is_drai
 
 
 def test_the_end_of_a_job_wakes_a_worker_of_a_queue_at_its_concurrency(client, broker):
-    put(client, wait=["b", "a"], jobs={"a": FOREIGN, "b": FOREIGN}, meta={"concurrency": "1"})
+    put(client, wait=["b", "a"], jobs={"a": JOB, "b": JOB}, meta={"concurrency": "1"})
     consumer, [message] = take(broker)
     assert "marker" not in state(client)
 
@@ -165,7 +165,7 @@ def test_the_end_of_a_job_wakes_a_worker_of_a_queue_at_its_concurrency(client, b
     ids=["its own", "its own with a TTL", "another job's"],
 )
 def test_a_deduplication_key_is_released_that_is(client, broker, key, is_released, end):
-    put(client, wait=["a"], jobs={"a": {**FOREIGN, "deid": "x"}})
+    put(client, wait=["a"], jobs={"a": {**JOB, "deid": "x"}})
     client.set("emq:q:de:x", **key)
 
     end(broker)

@@ -8,7 +8,7 @@ import pytest
 
 from dramatiq_echomq import EchoMQBroker, StalledChecker
 
-from ..support.job_data import FOREIGN, ack, nack, raised
+from ..support.job_data import JOB, ack, nack, raised
 from ..support.queue_data import NOW, event, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -22,7 +22,7 @@ def events(client, name: str) -> list[dict]:
     "earlier", [{}, {"atm": "4"}, {"opts": '{"attempts": 9}'}], ids=["first", "fifth", "attempts left"]
 )
 def test_a_message_that_failed_for_good_has_no_retries_left(client, broker, earlier):
-    put(client, wait=["a"], jobs={"a": {**FOREIGN, **earlier}})
+    put(client, wait=["a"], jobs={"a": {**JOB, **earlier}})
 
     nack(broker)
 
@@ -37,7 +37,7 @@ def small_events(client):
 
 @pytest.mark.parametrize(("size", "is_told"), [(98, True), (99, False), (1_000_000, False)])
 def test_a_result_that_is_too_large_for_an_event_is_in_the_job_alone(client, small_events, size, is_told):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
 
     ack(small_events, "x" * size)
 
@@ -50,7 +50,7 @@ def test_a_result_that_is_too_large_for_an_event_is_in_the_job_alone(client, sma
 @pytest.mark.parametrize("character", ["x", "ü", "€", "🦀"])
 @pytest.mark.parametrize("length", [80, 300])
 def test_an_event_carries_as_much_of_a_reason_as_it_may(client, small_events, character, length):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
 
     nack(small_events, raised(character * length))
 
@@ -81,7 +81,7 @@ def test_an_event_carries_as_much_of_a_reason_as_it_may(client, small_events, ch
 )
 def test_as_many_stack_traces_are_kept_as_the_opts_say(client, broker, limit, earlier, kept):
     fields = {"opts": json.dumps({"stackTraceLimit": limit}), **({"stacktrace": earlier} if earlier else {})}
-    put(client, wait=["a"], jobs={"a": {**FOREIGN, **fields}})
+    put(client, wait=["a"], jobs={"a": {**JOB, **fields}})
 
     nack(broker)
 
@@ -90,7 +90,7 @@ def test_as_many_stack_traces_are_kept_as_the_opts_say(client, broker, limit, ea
 
 
 def test_metrics_are_counted_only_where_that_is_set(client, broker):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
 
     ack(broker)
 
@@ -107,7 +107,7 @@ ENDS = pytest.mark.parametrize(("end", "target"), [(ack, "completed"), (nack, "f
 
 @ENDS
 def test_the_first_job_begins_the_metrics(client, counting_broker, end, target):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
 
     end(counting_broker)
 
@@ -133,7 +133,7 @@ def metrics(count: int, minutes_ago: int, counted: int) -> dict[str, str]:
 def test_metrics_have_a_point_for_each_minute(client, counting_broker, end, target, minutes, points):
     """As BullMQ's own: the job of a new minute makes the point of the one before."""
     earlier = {f"metrics:{target}": metrics(20, minutes, 17), f"metrics:{target}:data": ["8", "9"]}
-    put(client, wait=["a"], jobs={"a": FOREIGN}, **earlier)
+    put(client, wait=["a"], jobs={"a": JOB}, **earlier)
 
     end(counting_broker)
 
@@ -143,7 +143,7 @@ def test_metrics_have_a_point_for_each_minute(client, counting_broker, end, targ
 
 
 def test_a_year_of_points_is_kept_when_asked_for(client):
-    put(client, wait=["a"], jobs={"a": FOREIGN}, **{"metrics:completed": metrics(1, 500_000, 0)})
+    put(client, wait=["a"], jobs={"a": JOB}, **{"metrics:completed": metrics(1, 500_000, 0)})
 
     ack(EchoMQBroker(client=client, middleware=[], metrics_max_data_points=600_000))
 
@@ -161,7 +161,7 @@ def test_a_year_of_points_is_kept_when_asked_for(client):
     ids=["counts", "points", "a count", "times"],
 )
 def test_odd_metrics_keep_no_job_from_finishing(client, counting_broker, damage):
-    put(client, wait=["a"], jobs={"a": FOREIGN}, **damage)
+    put(client, wait=["a"], jobs={"a": JOB}, **damage)
 
     ack(counting_broker)
 
@@ -173,7 +173,7 @@ def test_a_job_that_stalled_out_counts_where_workers_count(client, counting_brok
     put(client, **{"metrics:failed": metrics(1, 1, 0)})
 
     StalledChecker(client, max_stalled_count=0).check("q")
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     nack(counting_broker)
 
     found = state(client)

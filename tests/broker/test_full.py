@@ -9,11 +9,9 @@ from dramatiq_echomq import EchoMQBroker, StalledChecker, StalledCheckerMiddlewa
 
 from ..support.brokers import lines
 from ..support.faults import Log, quicken, recording_actor, running
-from ..support.job_data import add, take
+from ..support.job_data import JOB, add, take
 from ..support.queue_data import put, state
 from ..support.servers import Server, wait_until
-
-JOB = {"name": "work", "data": "[]"}
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from dramatiq_echomq.protocol.keys import QueueKeys
 from dramatiq_echomq.protocol.scripts import load
 
 from ..support.brokers import lines
-from ..support.job_data import FOREIGN, WOKEN, take
-from ..support.queue_data import NOW, put, state
+from ..support.job_data import JOB, take
+from ..support.queue_data import NOW, WOKEN, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -54,7 +54,7 @@ ENDS = [acks, nacks, requeues]
 @pytest.mark.parametrize("do", [*ENDS, recovers, renews, advances])
 @pytest.mark.parametrize("has_lock", [True, False], ids=["locked", "lockless"])
 def test_nothing_writes_the_hash_of_a_job_that_is_gone(client, broker, do, has_lock):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     consumer, [message] = take(broker)
     client.delete("emq:q:a", *([] if has_lock else ["emq:q:a:lock"]))
 
@@ -66,7 +66,7 @@ def test_nothing_writes_the_hash_of_a_job_that_is_gone(client, broker, do, has_l
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("has_lock", [True, False], ids=["locked", "lockless"])
 def test_its_end_leaves_nothing_of_it_and_says_so(client, broker, end, has_lock, caplog):
-    put(client, wait=["b", "a"], jobs={"a": FOREIGN, "b": FOREIGN}, meta={"concurrency": "1"}, stalled={"a"})
+    put(client, wait=["b", "a"], jobs={"a": JOB, "b": JOB}, meta={"concurrency": "1"}, stalled={"a"})
     consumer, [message] = take(broker)
     client.delete("emq:q:a", *([] if has_lock else ["emq:q:a:lock"]))
 
@@ -82,7 +82,7 @@ def test_its_end_leaves_nothing_of_it_and_says_so(client, broker, end, has_lock,
 
 
 def test_a_job_that_another_holds_is_left_to_it(client, broker):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     consumer, [message] = take(broker)
     client.delete("emq:q:a")
     client.set("emq:q:a:lock", "of another worker")

@@ -8,7 +8,7 @@ import pytest
 
 from dramatiq_echomq import EchoMQBroker
 
-from ..support.job_data import FOREIGN, ack, nack
+from ..support.job_data import JOB, ack, nack
 from ..support.queue_data import NOW, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -28,8 +28,8 @@ def kept(client, end, kept_in: str, opts: dict | None = None, **settings) -> set
     """The finished jobs that are left of three older ones and one that ends now. Their hashes and the
     other keys of those that went are gone with them.
     """
-    job = {**FOREIGN, "opts": json.dumps(opts or {})}
-    put(client, wait=["a"], jobs={"a": job, **dict.fromkeys(OLD, FOREIGN)}, **{kept_in: OLD})
+    job = {**JOB, "opts": json.dumps(opts or {})}
+    put(client, wait=["a"], jobs={"a": job, **dict.fromkeys(OLD, JOB)}, **{kept_in: OLD})
     put(client, **{f"{job_id}:logs": ["a line"] for job_id in ["a", *OLD]})
 
     end(EchoMQBroker(client=client, middleware=[], **settings))
@@ -80,7 +80,7 @@ def test_failed_jobs_are_kept_for_as_long_as_the_dead_message_ttl(client):
 
 def test_failed_jobs_are_kept_for_a_week_by_default(client):
     week = 7 * 86_400_000
-    put(client, wait=["a"], jobs={"a": FOREIGN, "recent": FOREIGN, "old": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB, "recent": JOB, "old": JOB})
     put(client, failed={"recent": NOW - week + 1_000, "old": NOW - week - 1})
 
     nack(EchoMQBroker(client=client, middleware=[]))
@@ -89,7 +89,7 @@ def test_failed_jobs_are_kept_for_a_week_by_default(client):
 
 
 def test_completed_jobs_are_kept_up_to_a_thousand_by_default_whatever_their_age(client):
-    put(client, wait=["a"], jobs={"a": FOREIGN}, completed={str(at): at for at in range(1_000)})
+    put(client, wait=["a"], jobs={"a": JOB}, completed={str(at): at for at in range(1_000)})
 
     ack(EchoMQBroker(client=client, middleware=[]))
 
@@ -101,7 +101,7 @@ def test_completed_jobs_are_kept_up_to_a_thousand_by_default_whatever_their_age(
 
 @ENDS
 def test_a_thousand_go_at_a_time(client, end, kept_in, setting, option):
-    put(client, wait=["a"], jobs={"a": FOREIGN}, **{kept_in: {str(at): at for at in range(2_500)}})
+    put(client, wait=["a"], jobs={"a": JOB}, **{kept_in: {str(at): at for at in range(2_500)}})
 
     end(EchoMQBroker(client=client, middleware=[], **{setting: 10}, dead_message_ttl=10 * NOW))
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from types import SimpleNamespace
-
 import pytest
 import redis
 
 from dramatiq_echomq import EchoMQBroker
 
 from ..support.brokers import lines
-from ..support.job_data import take
+from ..support.job_data import JOB, take
 from ..support.proxy import Switch
 from ..support.queue_data import put, state
-from ..support.servers import Server, wait_until
-
-JOB = {"name": "work", "data": "[]"}
-SHORT = {**JOB, "opts": '{"lockDuration": 1000}'}
+from ..support.servers import Server
 
 #: The keys that a job's renewal looks at.
 KEYS = ["emq:bad:stalled", "emq:bad:active", "emq:bad:b", "emq:bad:b:lock", "emq:bad:meta"]
@@ -124,71 +117,6 @@ def test_it_is_told_when_a_queue_is_well_again(client, broker, held, monkeypatch
     assert lines(caplog)[1:] == ["Locks of queue 'bad' are renewed again."]
 
 
-def test_a_queue_that_takes_the_time_of_a_round_comes_last_in_the_next_one(client, broker, held, monkeypatch):
-    tried = []
-
-    def slow(queue_name, *_):
-        tried.append(queue_name)
-        if queue_name == "bad":
-            time.sleep(0.06)
-            raise redis.TimeoutError
-        return 30_000
-
-    monkeypatch.setattr(type(broker.locks), "timeout", 0.05)
-    monkeypatch.setattr(broker.locks, "_renew_group", slow)
-    for _ in range(3):
-        broker.locks.renew()
-
-    assert tried == ["bad", "good", "bad", "good", "bad"]
-
-
-def test_the_lock_that_ends_first_is_renewed_first(client, broker, monkeypatch):
-    put(client, "a", wait=["1"], jobs={"1": JOB})
-    put(client, "b", wait=["1"], jobs={"1": SHORT})
-    for queue in "ab":
-        take(broker, queue=queue)
-
-    assert [queue for (queue, _), _ in broker.locks._groups()] == ["b", "a"]
-
-
-def test_the_timeout_follows_the_shortest_lock_that_is_held(client, broker):
-    put(client, wait=["a"], jobs={"a": JOB})
-    put(client, "other", wait=["b"], jobs={"b": SHORT})
-    take(broker)
-    assert broker.locks.timeout == 5
-    assert broker.locks.clients.with_timeout(broker.locks.timeout) is broker.locks.clients.usual
-
-    consumer, [short] = take(broker, queue="other")
-    assert broker.locks.timeout == 0.25
-    parameters = broker.locks.clients.with_timeout(broker.locks.timeout).connection_pool.connection_kwargs
-    assert parameters["socket_timeout"] == parameters["socket_connect_timeout"] == 5 / 32
-    broker.locks.renew()
-    assert len(broker.locks.clients.all()) == 2
-
-    consumer.ack(short)
-    assert broker.locks.clients.with_timeout(broker.locks.timeout) is broker.locks.clients.usual
-
-
-@pytest.mark.parametrize("lock_duration", [400, 30_000])
-def test_a_renewal_that_hangs_loses_a_job_when_its_lock_ends_and_not_later(client, monkeypatch, caplog, lock_duration):
-    """As a name that is looked up does, which no socket timeout ends."""
-    broker = EchoMQBroker(client=client, middleware=[], lock_duration=lock_duration)
-    may_end = threading.Event()
-    monkeypatch.setattr(broker.locks, "_renew_group", lambda *_: may_end.wait(20) and 1)
-    put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 400}'}})
-    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
-    try:
-        taken_at = time.monotonic()
-        [job] = take(broker)[1]
-        wait_until(lambda: job.job.is_lost)
-        assert 0.4 <= time.monotonic() - taken_at < 0.4 + 0.2
-        assert "Redis has not answered for 0.1 s" in lines(caplog, "WARNING")[0]
-    finally:
-        may_end.set()
-        broker.emit_after("worker_shutdown", None)
-        broker.close()
-
-
 def test_locks_are_renewed_and_come_back_when_redis_is_full():
     with Server() as server, server.client() as client:
         broker = EchoMQBroker(url=server.url, middleware=[])
@@ -247,32 +175,6 @@ def test_a_job_whose_lock_came_back_while_its_end_was_on_its_way_ends_well(clien
 
     assert client.zcard("emq:good:completed") == 1
     assert not [line for line in lines(caplog, "WARNING") if "did not become" in line]
-
-
-@pytest.mark.parametrize("where", ["renew", "seconds_per_round", "next_expiry", "_groups"])
-def test_no_unexpected_error_ends_the_renewals(client, monkeypatch, caplog, where):
-    monkeypatch.setattr("dramatiq_echomq.broker.lock_timer.LONGEST_RETRY", 0.01)
-    broker = EchoMQBroker(client=client, middleware=[], lock_duration=400)
-    faulty = getattr(broker.locks, where)
-    errors = iter([KeyError("odd")] * 2)
-
-    def raises_at_first(*args):
-        for error in errors:
-            raise error
-        return faulty(*args)
-
-    monkeypatch.setattr(broker.locks, where, raises_at_first)
-    put(client, wait=["a"], jobs={"a": JOB})
-    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
-    try:
-        take(broker)
-        deadline = time.monotonic() + 1
-        while time.monotonic() < deadline:
-            assert state(client)["locks"] == {"a"}
-    finally:
-        broker.emit_after("worker_shutdown", None)
-        broker.close()
-    assert next(errors, None) is None
 
 
 def test_a_master_that_became_a_replica_is_left_for_whatever_its_address_leads_to_now(caplog):

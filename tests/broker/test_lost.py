@@ -7,12 +7,10 @@ import pytest
 from dramatiq_echomq import EchoMQBroker, StalledChecker
 
 from ..support.brokers import Recorder, lines
-from ..support.job_data import id_of, take
+from ..support.job_data import JOB, id_of, take
 from ..support.queue_data import NOW, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
-
-FOREIGN = {"name": "work", "data": "[]"}
 
 
 def taken_by_another(client):
@@ -63,7 +61,7 @@ def finish(consumer, message, end: str) -> None:
 @LOST
 @ENDS
 def test_nothing_is_changed_by_an_owner_whose_job_was(client, broker, lose, end, caplog):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     consumer, [message] = take(broker)
     lose(client)
     before = state(client)
@@ -81,7 +79,7 @@ def test_nothing_is_changed_by_an_owner_whose_job_was(client, broker, lose, end,
 @LOST
 @ENDS
 def test_a_lost_job_is_let_go_of(client, broker, lose, end):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     consumer, [message] = take(broker)
     lose(client)
 
@@ -110,7 +108,7 @@ def test_the_middleware_hears_once_of_a_lost_lock_however_it_is_found(client, br
 @ENDS
 def test_a_job_that_is_known_to_be_lost_is_not_asked_for_again(client, broker, end, caplog):
     """The lock manager has said that it is lost."""
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     consumer, [message] = take(broker)
     taken_by_another(client)
     broker.locks.renew()
@@ -124,7 +122,7 @@ def test_a_job_that_is_known_to_be_lost_is_not_asked_for_again(client, broker, e
 
 
 def test_those_that_were_not_lost_are_given_back(client, broker):
-    put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", FOREIGN))
+    put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", JOB))
     consumer, messages = take(broker, 3)
     client.set("emq:q:b:lock", "of another worker")
 
@@ -136,7 +134,7 @@ def test_those_that_were_not_lost_are_given_back(client, broker):
 
 def test_a_lock_that_ended_unseen_is_set_again_by_the_ack(client, broker, monkeypatch):
     """Nobody recovered the job: its owner may come back."""
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     consumer, [message] = take(broker)
     client.delete("emq:q:a:lock")
     message.job.renewed_at -= 31
@@ -147,7 +145,7 @@ def test_a_lock_that_ended_unseen_is_set_again_by_the_ack(client, broker, monkey
 
 
 def test_a_job_is_its_owners_on_whichever_consumer(client, broker):
-    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", FOREIGN))
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB))
     consumer, [first, second] = take(broker, 2)
     assert (id_of(first), id_of(second)) == ("a", "b")
     consumer.close()

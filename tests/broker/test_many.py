@@ -11,14 +11,12 @@ import pytest
 from dramatiq_echomq import EchoMQBroker
 
 from ..support.brokers import working
-from ..support.job_data import message, take
+from ..support.job_data import JOB, message, take
 from ..support.queue_data import put
 from ..support.servers import wait_until
 
 #: Beyond the 100 connections of a pool of redis-py 8.
 QUEUES = 130
-
-JOB = {"name": "work", "data": "[]"}
 
 
 @pytest.fixture(params=["url", "client"])

@@ -9,8 +9,8 @@ import pytest
 from dramatiq_echomq import EchoMQBroker, QueueInspector, StalledChecker
 
 from ..support.brokers import lines
-from ..support.job_data import WOKEN, ack, nack, take
-from ..support.queue_data import JOB, NOW, put, state
+from ..support.job_data import ack, nack, take
+from ..support.queue_data import FIELDS, NOW, WOKEN, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -202,7 +202,7 @@ def test_goes_with_a_queue_that_is_flushed(client, broker):
 
 
 def test_is_not_looked_for_by_a_job_without_a_deduplication_id(client, broker):
-    put(client, wait=["a"], jobs={"a": JOB}, **{"dn:x": NEXT})
+    put(client, wait=["a"], jobs={"a": FIELDS}, **{"dn:x": NEXT})
 
     ack(broker)
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ..support.job_data import FOREIGN, WOKEN, ack, nack
-from ..support.queue_data import NOW, as_data, event, put, state
+from ..support.job_data import JOB, ack, nack
+from ..support.queue_data import NOW, WOKEN, as_data, event, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -18,7 +18,7 @@ def put_family(client, *, flag: str | None = None, flag_in: str = "parent", othe
     """A child that waits in the queue `q`, and its parent in the queue `up`."""
     link = {"id": "p", "queueKey": "emq:up", **({flag: True} if flag and flag_in == "parent" else {})}
     child = {
-        **FOREIGN,
+        **JOB,
         "parentKey": "emq:up:p",
         "parent": json.dumps(link),
         "opts": json.dumps({flag: True} if flag and flag_in == "opts" else {}),

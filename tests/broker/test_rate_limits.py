@@ -12,7 +12,7 @@ from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.queue import Fetch
 
 from ..support.brokers import working
-from ..support.job_data import FOREIGN
+from ..support.job_data import JOB
 from ..support.queue_data import put
 from ..support.servers import wait_until
 
@@ -25,7 +25,7 @@ def fetch(client, count: int = 5):
 
 
 def put_jobs(client, *ids: str, **more) -> None:
-    put(client, wait=list(ids), jobs=dict.fromkeys(ids, FOREIGN), **more)
+    put(client, wait=list(ids), jobs=dict.fromkeys(ids, JOB), **more)
 
 
 def test_no_more_jobs_are_fetched_in_a_window_than_the_limit_allows(client):
@@ -80,13 +80,13 @@ def test_what_is_no_limit_stops_nobody(client, meta, limiter):
 
 
 def test_a_job_that_is_only_failed_does_not_count(client):
-    put(client, wait=["a"], jobs={"a": {**FOREIGN, "defa": "child failed"}}, meta={"max": "1", "duration": "60000"})
+    put(client, wait=["a"], jobs={"a": {**JOB, "defa": "child failed"}}, meta={"max": "1", "duration": "60000"})
     assert len(fetch(client).jobs) == 1
     assert not client.exists("emq:q:limiter")
 
 
 def test_delayed_jobs_that_are_due_become_available_in_spite_of_a_limit(client):
-    put(client, delayed={"a": 4096}, jobs={"a": FOREIGN})
+    put(client, delayed={"a": 4096}, jobs={"a": JOB})
     client.set("emq:q:limiter", BY_HAND, px=40_000)
 
     assert fetch(client).limited_for

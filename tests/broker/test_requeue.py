@@ -9,13 +9,12 @@ from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import StalledChecker
 
-from ..support.job_data import WOKEN, add, id_of, message, take
-from ..support.queue_data import NOW, as_data, event, put, state
+from ..support.job_data import JOB, add, id_of, message, take
+from ..support.queue_data import NOW, WOKEN, as_data, event, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
-FOREIGN = {"name": "work", "data": "[]"}
-UNTOUCHED = {**FOREIGN, "ats": "0"}
+UNTOUCHED = {**JOB, "ats": "0"}
 
 
 def returned(*job_ids: str) -> list[dict]:
@@ -24,7 +23,7 @@ def returned(*job_ids: str) -> list[dict]:
 
 def put_waiting(client, *job_ids: str, **more) -> None:
     """Jobs that wait, the first of them to be taken first."""
-    put(client, wait=[*reversed(job_ids)], jobs=dict.fromkeys(job_ids, FOREIGN), **more)
+    put(client, wait=[*reversed(job_ids)], jobs=dict.fromkeys(job_ids, JOB), **more)
 
 
 def test_messages_go_back_to_where_they_are_taken_next_in_the_old_order(client, broker):
@@ -37,7 +36,7 @@ def test_messages_go_back_to_where_they_are_taken_next_in_the_old_order(client, 
 
     assert state(client) == as_data(
         wait=["d", "c", "b", "a"],
-        jobs={**dict.fromkeys("abc", UNTOUCHED), "d": FOREIGN},
+        jobs={**dict.fromkeys("abc", UNTOUCHED), "d": JOB},
         marker=WOKEN,
         events=returned("c", "b", "a"),
     )
@@ -110,12 +109,12 @@ def test_what_is_given_back_is_taken_again_as_the_first_time(client, broker):
 
 
 def test_earlier_pickups_still_count(client, broker):
-    put(client, wait=["a"], jobs={"a": {**FOREIGN, "ats": "2", "stc": "1", "atm": "1"}})
+    put(client, wait=["a"], jobs={"a": {**JOB, "ats": "2", "stc": "1", "atm": "1"}})
     consumer, messages = take(broker)
 
     consumer.requeue(messages)
 
-    assert state(client)["a"] == as_data(jobs={"a": {**FOREIGN, "ats": "2", "stc": "1", "atm": "1"}})["a"]
+    assert state(client)["a"] == as_data(jobs={"a": {**JOB, "ats": "2", "stc": "1", "atm": "1"}})["a"]
 
 
 def test_a_check_right_after_finds_nothing(client, broker):
@@ -139,7 +138,7 @@ def test_jobs_of_a_queue_that_was_paused_go_back_to_paused_and_wake_nobody(clien
 
     assert state(client) == as_data(
         paused=["c", "b", "a"],
-        jobs={"a": UNTOUCHED, "b": UNTOUCHED, "c": FOREIGN},
+        jobs={"a": UNTOUCHED, "b": UNTOUCHED, "c": JOB},
         meta={"paused": "1"},
         events=returned("b", "a"),
     )
@@ -148,7 +147,7 @@ def test_jobs_of_a_queue_that_was_paused_go_back_to_paused_and_wake_nobody(clien
 def test_prioritized_jobs_go_before_the_others_of_their_priority(client, broker):
     for job_id, score in {"high": 2**32 + 1, "a": 2 * 2**32 + 2, "b": 2 * 2**32 + 3, "c": 2 * 2**32 + 4}.items():
         priority = str(score // 2**32)
-        put(client, prioritized={job_id: score}, jobs={job_id: {**FOREIGN, "priority": priority}})
+        put(client, prioritized={job_id: score}, jobs={job_id: {**JOB, "priority": priority}})
     consumer, messages = take(broker, 3)
 
     consumer.requeue(messages)
@@ -161,9 +160,9 @@ def test_prioritized_jobs_keep_their_order_when_no_other_is_left(client, broker)
     """The counter that scores are made of starts anew when a pickup finds none."""
     job_ids = ["c", "b", "a"]
     for at, job_id in enumerate(job_ids, start=1):
-        put(client, prioritized={job_id: 2**32 + at}, jobs={job_id: {**FOREIGN, "priority": "1"}}, pc="3")
+        put(client, prioritized={job_id: 2**32 + at}, jobs={job_id: {**JOB, "priority": "1"}}, pc="3")
     consumer, messages = take(broker, 4)
-    put(client, prioritized={"later": 2**32 + 1}, jobs={"later": FOREIGN}, pc="1")
+    put(client, prioritized={"later": 2**32 + 1}, jobs={"later": JOB}, pc="1")
 
     consumer.requeue(messages)
 
@@ -186,7 +185,7 @@ def test_more_jobs_go_back_than_lua_unpacks(client, broker):
     put(client, wait=[*reversed(job_ids)])
     with client.pipeline() as pipeline:
         for job_id in job_ids:
-            pipeline.hset(f"emq:q:{job_id}", mapping=FOREIGN)
+            pipeline.hset(f"emq:q:{job_id}", mapping=JOB)
         pipeline.execute()
     consumer = broker.consume("q", prefetch=9_000, timeout=1)
     first = next(consumer)

@@ -13,10 +13,9 @@ import pytest
 
 from dramatiq_echomq import EchoMQBroker, StalledCheck, StalledChecker
 
-from ..support.job_data import id_of, take
+from ..support.job_data import JOB, id_of, take
 from ..support.queue_data import as_data, put, state
 
-JOB = {"name": "work", "data": "[]"}
 SUSPECT = {**JOB, "stc": "1"}
 
 

@@ -7,12 +7,11 @@ from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import EchoMQBroker
 
-from ..support.job_data import META, WOKEN, add, added, id_of, picked_up, take
-from ..support.queue_data import NOW, as_data, dump, event, put, state
+from ..support.job_data import JOB, add, added, id_of, picked_up, take
+from ..support.queue_data import META, NOW, WOKEN, as_data, dump, event, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
-FOREIGN = {"name": "work", "data": "[]"}
 REASON = "child emq:q:c failed"
 
 
@@ -48,7 +47,7 @@ def test_its_lock_lasts_as_long_as_the_settings_say(client, settings, ttl):
 
 
 def test_the_token_of_every_pickup_is_another_one(client, broker):
-    put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", FOREIGN))
+    put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", JOB))
 
     take(broker, 2)
     take(broker, 3)
@@ -58,7 +57,7 @@ def test_the_token_of_every_pickup_is_another_one(client, broker):
 
 def test_jobs_are_taken_from_the_tail_of_wait_then_by_priority(client, broker):
     put(client, wait=["second", "first"], prioritized={"low": 3 * 2**32, "high": 2**32 + 5}, pc="5")
-    put(client, jobs=dict.fromkeys(["first", "second", "high", "low"], FOREIGN))
+    put(client, jobs=dict.fromkeys(["first", "second", "high", "low"], JOB))
 
     _, messages = take(broker, 4)
 
@@ -68,7 +67,7 @@ def test_jobs_are_taken_from_the_tail_of_wait_then_by_priority(client, broker):
 
 @pytest.mark.parametrize(("wait", "marker"), [(["b", "a"], WOKEN), (["a"], None)])
 def test_the_marker_is_put_back_when_more_is_waiting(client, broker, wait, marker):
-    put(client, wait=wait, jobs=dict.fromkeys(wait, FOREIGN))
+    put(client, wait=wait, jobs=dict.fromkeys(wait, JOB))
 
     take(broker)
 
@@ -78,22 +77,20 @@ def test_the_marker_is_put_back_when_more_is_waiting(client, broker, wait, marke
 
 
 def test_attempts_started_count_on(client, broker):
-    put(client, wait=["a"], jobs={"a": {**FOREIGN, "ats": "4", "pb": "another:1"}})
+    put(client, wait=["a"], jobs={"a": {**JOB, "ats": "4", "pb": "another:1"}})
 
     take(broker)
 
-    assert state(client)["a"] == as_data(jobs={"a": {**FOREIGN, **picked_up(5)}})["a"]
+    assert state(client)["a"] == as_data(jobs={"a": {**JOB, **picked_up(5)}})["a"]
 
 
 def test_an_id_without_a_job_is_dropped_and_makes_no_ghost(client, broker):
-    put(client, wait=["a", "ghost"], jobs={"a": FOREIGN})
+    put(client, wait=["a", "ghost"], jobs={"a": JOB})
 
     _, messages = take(broker, 2)
 
     assert [id_of(message) for message in messages] == ["a"]
-    assert state(client) == as_data(
-        active=["a"], locks=["a"], jobs={"a": {**FOREIGN, **picked_up()}}, events=[active("a")]
-    )
+    assert state(client) == as_data(active=["a"], locks=["a"], jobs={"a": {**JOB, **picked_up()}}, events=[active("a")])
 
 
 @pytest.mark.parametrize(
@@ -102,7 +99,7 @@ def test_an_id_without_a_job_is_dropped_and_makes_no_ghost(client, broker):
     ids=["paused", "at its concurrency"],
 )
 def test_nothing_is_taken_from_a_queue_that_is(client, broker, queue):
-    put(client, jobs={"a": FOREIGN}, **queue)
+    put(client, jobs={"a": JOB}, **queue)
     before = state(client)
 
     assert take(broker)[1] == []
@@ -111,7 +108,7 @@ def test_nothing_is_taken_from_a_queue_that_is(client, broker, queue):
 
 
 def test_no_more_is_taken_than_the_concurrency_allows(client, broker):
-    put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", FOREIGN), meta={"concurrency": "2"})
+    put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", JOB), meta={"concurrency": "2"})
 
     _, messages = take(broker, 3)
 
@@ -137,7 +134,7 @@ def test_an_unfit_queue_is_left_alone_and_tried_again_later(client, broker, queu
 
 
 def test_a_job_of_the_wrong_type_is_dropped(client, broker):
-    put(client, wait=["a", "odd"], jobs={"a": FOREIGN}, odd=["not", "a", "hash"])
+    put(client, wait=["a", "odd"], jobs={"a": JOB}, odd=["not", "a", "hash"])
 
     _, messages = take(broker, 2)
 
@@ -145,21 +142,21 @@ def test_a_job_of_the_wrong_type_is_dropped(client, broker):
 
 
 def test_a_due_job_is_made_available_and_taken(client, broker):
-    put(client, delayed={"a": NOW * 4096 + 4095}, jobs={"a": {**FOREIGN, "delay": "5"}}, marker={"1": NOW})
+    put(client, delayed={"a": NOW * 4096 + 4095}, jobs={"a": {**JOB, "delay": "5"}}, marker={"1": NOW})
 
     take(broker)
 
     assert state(client) == as_data(
         active=["a"],
         locks=["a"],
-        jobs={"a": {**FOREIGN, **picked_up(delay="0")}},
+        jobs={"a": {**JOB, **picked_up(delay="0")}},
         marker={"1": NOW},
         events=[event("waiting", "a", prev="delayed"), active("a")],
     )
 
 
 def test_a_job_that_is_not_due_stays(client, broker):
-    put(client, delayed={"a": (NOW + 1) * 4096}, jobs={"a": {**FOREIGN, "delay": "5"}})
+    put(client, delayed={"a": (NOW + 1) * 4096}, jobs={"a": {**JOB, "delay": "5"}})
     before = state(client)
 
     assert take(broker)[1] == []
@@ -169,7 +166,7 @@ def test_a_job_that_is_not_due_stays(client, broker):
 
 def test_due_jobs_are_taken_after_those_that_wait_in_the_order_in_which_they_were_due(client, broker):
     put(client, wait=["waiting"], delayed={"late": NOW * 4096, "early": (NOW - 5) * 4096})
-    put(client, jobs=dict.fromkeys(["waiting", "late", "early"], FOREIGN))
+    put(client, jobs=dict.fromkeys(["waiting", "late", "early"], JOB))
 
     _, messages = take(broker, 3)
 
@@ -177,7 +174,7 @@ def test_due_jobs_are_taken_after_those_that_wait_in_the_order_in_which_they_wer
 
 
 def test_a_due_job_with_a_priority_is_prioritized(client, broker):
-    put(client, wait=["w"], delayed={"a": NOW * 4096}, jobs={"w": FOREIGN, "a": {**FOREIGN, "priority": "2"}})
+    put(client, wait=["w"], delayed={"a": NOW * 4096}, jobs={"w": JOB, "a": {**JOB, "priority": "2"}})
 
     take(broker)
 
@@ -186,13 +183,13 @@ def test_a_due_job_with_a_priority_is_prioritized(client, broker):
 
 
 def test_a_due_job_of_a_paused_queue_waits_in_paused(client, broker):
-    put(client, delayed={"a": NOW * 4096}, jobs={"a": FOREIGN}, meta={"paused": "1"})
+    put(client, delayed={"a": NOW * 4096}, jobs={"a": JOB}, meta={"paused": "1"})
 
     assert take(broker)[1] == []
 
     assert state(client) == as_data(
         paused=["a"],
-        jobs={"a": {**FOREIGN, "delay": "0"}},
+        jobs={"a": {**JOB, "delay": "0"}},
         meta={"paused": "1"},
         events=[event("waiting", "a", prev="delayed")],
     )
@@ -201,7 +198,7 @@ def test_a_due_job_of_a_paused_queue_waits_in_paused(client, broker):
 def test_at_most_a_thousand_due_jobs_move_in_one_call(client, broker):
     put(client, delayed={str(at): (NOW - 2_000 + at) * 4096 for at in range(1_500)})
     for at in range(1_500):
-        client.hset(f"emq:q:{at}", mapping=FOREIGN)
+        client.hset(f"emq:q:{at}", mapping=JOB)
 
     _, [message] = take(broker)
 
@@ -218,7 +215,7 @@ def test_a_due_id_without_a_job_makes_no_ghost(client, broker):
 
 
 def test_a_job_with_a_deferred_failure_is_failed_and_not_run(client, broker):
-    put(client, wait=["a", "poisoned"], jobs={"a": FOREIGN, "poisoned": {**FOREIGN, "defa": REASON}})
+    put(client, wait=["a", "poisoned"], jobs={"a": JOB, "poisoned": {**JOB, "defa": REASON}})
 
     _, messages = take(broker, 2)
 
@@ -228,7 +225,7 @@ def test_a_job_with_a_deferred_failure_is_failed_and_not_run(client, broker):
         active=["a"],
         failed={"poisoned": NOW},
         locks=["a"],
-        jobs={"a": {**FOREIGN, **picked_up()}, "poisoned": {**FOREIGN, **picked_up(), **failed}},
+        jobs={"a": {**JOB, **picked_up()}, "poisoned": {**JOB, **picked_up(), **failed}},
         events=[
             active("poisoned"),
             active("a"),

@@ -9,8 +9,8 @@ import redis
 
 from dramatiq_echomq import EchoMQBroker, StalledChecker
 
-from ..support.job_data import FOREIGN, add, nack, take
-from ..support.queue_data import JOB, put, state
+from ..support.job_data import JOB, add, nack, take
+from ..support.queue_data import FIELDS, put, state
 from ..support.servers import Server
 
 
@@ -40,7 +40,7 @@ def fill(client) -> None:
 
 
 LINK = {"parentKey": "emq:q:p", "parent": json.dumps({"id": "p", "queueKey": "emq:q"})}
-FAMILY = {"jobs": {"a": {**FOREIGN, **LINK, "deid": "d"}, "p": JOB}, "waiting_children": {"p": 1}}
+FAMILY = {"jobs": {"a": {**JOB, **LINK, "deid": "d"}, "p": FIELDS}, "waiting_children": {"p": 1}}
 NEXT = {"dn:d": {"name": "work", "data": "[2]", "opts": "{}", "jid": "n"}, "p:dependencies": {"emq:q:a"}}
 
 
@@ -59,7 +59,7 @@ def test_jobs_finish_with_all_that_belongs_to_it(client, broker, end):
 
 
 def test_jobs_are_fetched_and_given_back(client, broker):
-    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", FOREIGN), delayed={"b": 4096})
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB), delayed={"b": 4096})
     fill(client)
 
     consumer, messages = take(broker, 2)
@@ -70,7 +70,7 @@ def test_jobs_are_fetched_and_given_back(client, broker):
 
 
 def test_jobs_are_retried(client, broker):
-    put(client, failed={"a": 1}, jobs={"a": FOREIGN})
+    put(client, failed={"a": 1}, jobs={"a": JOB})
     fill(client)
 
     assert broker.retry("q", "a")
@@ -95,7 +95,7 @@ def test_stalled_jobs_come_back_or_fail(client, check, batch_size):
 
 
 def test_a_queue_is_paused_and_resumed(client, broker):
-    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", FOREIGN))
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB))
     fill(client)
 
     broker.pause("q")
@@ -116,7 +116,7 @@ def test_new_jobs_are_refused_before_anything_is_written(client, broker):
 
 
 def test_what_fails_is_kept_with_its_reason(client, broker):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     fill(client)
 
     nack(broker)

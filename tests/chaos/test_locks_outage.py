@@ -11,12 +11,10 @@ from dramatiq.errors import ConnectionClosed
 from dramatiq_echomq import EchoMQBroker
 
 from ..support.brokers import lines
-from ..support.job_data import add, take
+from ..support.job_data import JOB, add, take
 from ..support.job_thread import InAThread
 from ..support.queue_data import put
 from ..support.servers import wait_until
-
-JOB = {"name": "work", "data": "[]"}
 
 
 @pytest.fixture

@@ -17,12 +17,10 @@ from dramatiq_echomq.protocol import clients
 
 from ..support.brokers import booted, lines, sweepers
 from ..support.faults import Log, quicken, recording_actor, running, settled
-from ..support.job_data import add
+from ..support.job_data import JOB, add
 from ..support.proxy import LossyProxy, SilentServer
 from ..support.queue_data import put, state
 from ..support.servers import Server, wait_until
-
-JOB = {"name": "work", "data": "[]"}
 
 
 def without_timeout(port: int) -> redis.Redis:

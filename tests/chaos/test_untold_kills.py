@@ -14,9 +14,9 @@ from dramatiq.results.backends import RedisBackend
 
 from dramatiq_echomq import EchoMQBroker
 
-from ..support.failures import LIMIT, lose_worker
+from ..support.failures import lose_worker
 from ..support.job_data import id_of, message
-from ..support.queue_data import state
+from ..support.queue_data import LIMIT, state
 from ..support.servers import Server
 
 WORKER = """

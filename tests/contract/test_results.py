@@ -11,9 +11,8 @@ from dramatiq.results import ResultFailure, Results, ResultTimeout
 from dramatiq.results.backends import RedisBackend, StubBackend
 
 from ..support.brokers import working
+from ..support.job_data import FAST
 from ..support.queue_data import state
-
-FAST = {"min_backoff": 1, "max_backoff": 10}
 
 
 @pytest.fixture(params=["stub", "redis"])

@@ -1,4 +1,4 @@
-"""Dramatiq's contract: retries, and what must not be lost with them."""
+"""Dramatiq's contract: retries."""
 
 from __future__ import annotations
 
@@ -6,26 +6,15 @@ import time
 
 import dramatiq
 import pytest
-import redis
 from dramatiq.errors import RateLimitExceeded, Retry
 from dramatiq.rate_limits import ConcurrentRateLimiter
 from dramatiq.rate_limits.backends import StubBackend
 
 from dramatiq_echomq import EchoMQBroker
-from dramatiq_echomq.broker.queue import JobQueue
 
 from ..support.brokers import working
+from ..support.job_data import FAST, finished
 from ..support.queue_data import state
-
-FAST = {"min_backoff": 1, "max_backoff": 10}
-
-
-def finished(client) -> tuple[int, int]:
-    """How many jobs are completed and how many failed; there is nothing else."""
-    counts = {name: client.zcard(f"emq:default:{name}") for name in ("completed", "failed", "delayed", "prioritized")}
-    assert (counts["delayed"], counts["prioritized"]) == (0, 0)
-    assert not client.exists("emq:default:wait", "emq:default:active")
-    return counts["completed"], counts["failed"]
 
 
 def test_an_actor_that_fails_is_retried_until_it_succeeds(client, full_broker):
@@ -190,69 +179,6 @@ def test_a_rate_limit_that_is_exceeded_ends_in_failed_without_retries(client, fu
         full_broker.join("default", timeout=10_000)
 
     assert finished(client) == (0, 1)
-
-
-def lose_redis_for_enqueues(monkeypatch):
-    """Enqueueing fails, all else works."""
-
-    def away(*_, **__):
-        raise redis.ConnectionError("Redis is away")
-
-    monkeypatch.setattr(JobQueue, "add", away)
-
-
-def test_a_retry_that_cannot_be_enqueued_is_not_lost(client, full_broker, monkeypatch, caplog):
-    @dramatiq.actor(broker=full_broker, **FAST)
-    def work():
-        lose_redis_for_enqueues(monkeypatch)
-        raise RuntimeError("it broke")
-
-    work.send()
-
-    with working(full_broker):
-        full_broker.join("default", timeout=10_000)
-
-    assert finished(client) == (0, 1)
-    [job_id] = client.zrange("emq:default:failed", 0, -1)
-    assert client.hget(f"emq:default:{job_id.decode()}", "failedReason") == b"RuntimeError: it broke"
-    assert "a message that follows from it could not be enqueued" in caplog.text
-    monkeypatch.undo()
-    assert full_broker.retry("default", job_id)
-
-
-def test_a_success_whose_callback_cannot_be_enqueued_is_not_lost(client, full_broker, monkeypatch):
-    @dramatiq.actor(broker=full_broker)
-    def told(message, result):
-        pass
-
-    @dramatiq.actor(broker=full_broker, on_success="told")
-    def work():
-        lose_redis_for_enqueues(monkeypatch)
-
-    work.send()
-
-    with working(full_broker):
-        full_broker.join("default", timeout=10_000)
-
-    assert finished(client) == (0, 1)
-
-
-def test_a_message_that_an_actor_could_not_send_is_the_actors_failure(client, full_broker, monkeypatch):
-    """It may catch the error and go on."""
-
-    @dramatiq.actor(broker=full_broker)
-    def work():
-        with monkeypatch.context() as patch:
-            lose_redis_for_enqueues(patch)
-            with pytest.raises(redis.ConnectionError):
-                work.send()
-
-    work.send()
-
-    with working(full_broker):
-        full_broker.join("default", timeout=10_000)
-
-    assert finished(client) == (1, 0)
 
 
 def test_a_failure_that_retries_cannot_deal_with_is_a_failed_job(client, full_broker):

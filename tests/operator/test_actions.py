@@ -8,10 +8,7 @@ from dramatiq_echomq import ActionResult, QueueInspector
 from dramatiq_echomq.inspection.actions import BATCH
 
 from ..support.operator_data import put_busy_queue
-from ..support.queue_data import as_data, event, put, state
-
-META = {"version": "echomq:1"}
-WOKEN = {"0": 0}
+from ..support.queue_data import META, WOKEN, as_data, event, put, state
 
 
 @pytest.fixture

@@ -5,38 +5,24 @@ from __future__ import annotations
 import base64
 import os
 import socket
-from collections.abc import Iterator
 
 import pytest
 import redis
 
-from dramatiq_echomq import JobNotFound, QueueInspector, QueueNotFound, QueueRefused, SettingError, StalledChecker
+from dramatiq_echomq import QueueInspector, QueueNotFound, QueueRefused, SettingError, StalledChecker
 from dramatiq_echomq.inspection.records import JobCounts, RateLimit, WorkerInfo
 
 from ..support.brokers import working
-from ..support.operator_data import MESSAGE_ID, message_data, put_busy_queue
+from ..support.operator_data import MESSAGE_ID, put_busy_queue
 from ..support.queue_data import NOW, dump, put
 from ..support.servers import wait_until
 
 MISSING = "imagse"
 
 
-@pytest.fixture
-def busy(client) -> Iterator[QueueInspector]:
-    """An inspector of a busy queue, which its looks leave as it was."""
-    put_busy_queue(client)
-    before = dump(client)
-    yield QueueInspector(client)
-    assert dump(client) == before
-
-
 def now(client) -> int:
     seconds, micros = client.time()
     return seconds * 1000 + micros // 1000
-
-
-def ids(jobs) -> list[str]:
-    return [job.job_id for job in jobs]
 
 
 def test_a_queue_is_described(busy, client):
@@ -158,120 +144,6 @@ def test_a_prefix_is_no_pattern(client):
     put(client, prefix="aab", meta={"version": "x"})
 
     assert QueueInspector(client, prefix="a*[b]").queue_names() == ["q"]
-
-
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        ("wait", ["next", "waits"]),
-        ("active", ["runs"]),
-        ("delayed", ["later"]),
-        ("prioritized", ["urgent"]),
-        ("waiting-children", ["parent"]),
-        ("completed", ["done"]),
-        ("failed", ["crashed", "old"]),
-        ("paused", []),
-    ],
-)
-def test_jobs_are_listed_by_state(busy, state, expected):
-    page = busy.jobs("q", state)
-
-    assert ids(page.jobs) == expected
-    assert {job.state for job in page.jobs} <= {state}
-    assert (page.total, page.next_offset) == (len(expected), None)
-
-
-def test_a_job_says_all_that_it_knows(busy):
-    runs = busy.jobs("q", "active").jobs[0]
-    assert (runs.worker, runs.starts, runs.attempts, runs.stalls) == ("host:7", 2, 1, 1)
-    assert runs.started_at == NOW - 9_000
-    assert 0 < runs.lock_ttl <= 60_000
-
-    foreign, waits = busy.jobs("q", "wait").jobs
-    assert (waits.message_id, waits.args, waits.kwargs) == (MESSAGE_ID, ("a.png",), {"x": 2})
-    assert (foreign.message_id, foreign.args, foreign.kwargs) == ("next", ({"path": 1},), {})
-
-    old = busy.job("q", "old").job
-    assert (old.reason, old.stacktrace, old.finished_at) == ("ValueError: x", ("line 1",), NOW - 4)
-    assert busy.job("q", "later").job.due_at == NOW + 60_000
-    assert busy.job("q", "done").job.return_value == "3"
-
-
-def test_pages_follow_each_other(client):
-    put(client, wait=[str(number) for number in range(25)], jobs={str(number): {} for number in range(25)})
-    inspector, offset, seen = QueueInspector(client), 0, []
-    while offset is not None:
-        page = inspector.jobs("q", "wait", offset=offset, limit=10)
-        seen += ids(page.jobs)
-        offset = page.next_offset
-
-    assert seen == [str(number) for number in reversed(range(25))]
-
-
-def test_a_text_is_looked_for_in_names_data_and_reasons(busy):
-    assert ids(busy.jobs("q", "failed", text="valueERROR").jobs) == ["old"]
-    assert ids(busy.search("q", "wait", "A.PNG")) == ["waits"]
-    assert ids(busy.search("q", "wait", "work")) == ["next", "waits"]
-    assert ids(busy.search("q", "failed", "%a")) == []
-
-
-def test_a_search_goes_through_any_number_of_jobs(client):
-    numbers = range(2_500)
-    put(client, failed={str(number): number + 1 for number in numbers}, jobs={str(number): {} for number in numbers})
-
-    assert ids(QueueInspector(client).search("q", "failed")) == [str(number) for number in reversed(numbers)]
-
-
-def test_a_job_is_found_by_its_id_and_by_that_of_its_message(busy):
-    assert ids(busy.find("q", "waits")) == ids(busy.find("q", MESSAGE_ID)) == ["waits"]
-
-
-def test_a_message_has_a_job_for_each_time_it_was_enqueued(client):
-    jobs = {name: {"data": message_data(), "timestamp": str(at)} for at, name in enumerate(("first", "second"), 1)}
-    jobs["other"] = {"data": message_data("another", args=(MESSAGE_ID,)), "timestamp": "9"}
-    put(client, jobs=jobs, completed={"first": 1}, wait=["second", "other"])
-
-    assert ids(QueueInspector(client).find("q", MESSAGE_ID)) == ["second", "first"]
-
-
-def test_a_message_with_large_arguments_is_found(client):
-    large = message_data(args=("x" * 100_000,))
-    put(client, jobs={"a": {"data": large}, "b": {"data": large.replace(MESSAGE_ID, "b")}}, wait=["a", "b"])
-
-    assert ids(QueueInspector(client).find("q", MESSAGE_ID)) == ["a"]
-    listed = QueueInspector(client).jobs("q", "wait").jobs[0]
-    assert (listed.data, listed.args, listed.data_size) == (None, None, len(large.replace(MESSAGE_ID, "b")))
-    assert QueueInspector(client).job("q", "a").job.args == ("x" * 100_000,)
-
-
-def test_one_job_has_its_log_its_marks_and_its_places(client):
-    put(client, jobs={"a": {}}, active=["a"], wait=["a"], stalled={"a"}, **{"a:logs": ["one", "two"]})
-    client.sadd("emq:q:a:dependencies", "emq:x:1", "emq:x:2")
-
-    details = QueueInspector(client).job("q", "a")
-
-    assert (details.states, details.marked, details.log) == (("active", "wait"), True, ("one", "two"))
-    assert details.children_left == 2
-
-
-def test_odd_jobs_break_nothing(client):
-    fields = {"opts": "[", "stc": "many", "timestamp": "soon", "priority": "1e999", "stacktrace": "plain", "data": "{"}
-    put(client, jobs={"odd": fields}, wait=["odd", "ghost", "text", b"\xff"], text="x")
-    client.hset("emq:q:lost", "data", "{}")
-
-    jobs = {job.job_id: job for job in QueueInspector(client).jobs("q", "wait").jobs}
-
-    assert (jobs["odd"].opts, jobs["odd"].stalls, jobs["odd"].added_at, jobs["odd"].args) == ({}, 0, None, None)
-    assert jobs["odd"].stacktrace == ("plain",)
-    assert jobs["ghost"].state == jobs["text"].state == jobs["\udcff"].state == "missing"
-    assert QueueInspector(client).job("q", "lost").job.state == "nowhere"
-    assert QueueInspector(client).job("q", "ghost").job.state == "missing"
-
-
-@pytest.mark.parametrize("name", ["meta", "nothing", "active", ""])
-def test_what_is_no_job_is_not_found(busy, name):
-    with pytest.raises(JobNotFound, match="queue 'q' has no job"):
-        busy.job("q", name)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from dramatiq_echomq import StalledChecker
 
-from ..support.job_data import FOREIGN, add, id_of, take
+from ..support.job_data import JOB, add, id_of, take
 from ..support.queue_data import put, state
 
 PAUSERS = ["bullmq 5", "bullmq 6", "dramatiq", "elixir"]
@@ -101,7 +101,7 @@ def test_a_message_joins_the_jobs_that_bullmq_6_has_left_in_wait(hands):
 
 @pytest.mark.parametrize("look", ["fetch", "check", "send"])
 def test_what_a_resume_left_in_paused_comes_back_in_order(client, broker, look):
-    put(client, paused=["c", "b", "a"], wait=["d"], jobs=dict.fromkeys("abcd", FOREIGN))
+    put(client, paused=["c", "b", "a"], wait=["d"], jobs=dict.fromkeys("abcd", JOB))
     if look == "fetch":
         assert [message.job.job_id for message in take(broker, 2)[1]] == ["a", "b"]
     elif look == "check":

@@ -13,11 +13,9 @@ from dramatiq_echomq.broker.queue import Fetch
 
 from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, PASSWORD, user
 from ..support.brokers import lines, working
-from ..support.job_data import add, id_of, take
+from ..support.job_data import JOB, add, id_of, take
 from ..support.queue_data import put
 from ..support.servers import Server, wait_until
-
-JOB = {"name": "work", "data": "[]"}
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,7 @@ import pytest
 
 from dramatiq_echomq import StalledCheck, StalledChecker
 
-from ..support.queue_data import as_data, came_back, is_call_of_check, put, put_mixture, state
-
-BACK = {"stc": "1", "atm": "1"}
+from ..support.queue_data import BACK, as_data, came_back, is_call_of_check, put, put_mixture, state
 
 
 class Between:

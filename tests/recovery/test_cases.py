@@ -6,10 +6,7 @@ import pytest
 
 from dramatiq_echomq import StalledCheck, StalledChecker
 
-from ..support.queue_data import as_data, came_back, put, state
-
-BACK = {"stc": "1", "atm": "1"}
-WOKEN = {"0": 0}
+from ..support.queue_data import BACK, WOKEN, as_data, came_back, put, state
 
 
 def test_a_locked_job_is_healthy_and_loses_its_mark(client):

@@ -11,10 +11,9 @@ from redis.sentinel import Sentinel
 
 from dramatiq_echomq import SettingError, StalledCheck, StalledChecker
 
-from ..support.queue_data import as_data, came_back, put, state
+from ..support.queue_data import BACK, as_data, came_back, put, state
 from ..support.servers import Server, free_port, server_binary, wait_until
 
-BACK = {"stc": "1", "atm": "1"}
 STRANGE = b"\xff:1"
 
 

@@ -2,63 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import time
 
 import pytest
-import redis
 
-from dramatiq_echomq.protocol import registrations
 from dramatiq_echomq.protocol.registrations import WorkerRegistration
-from dramatiq_echomq.protocol.scripts import Script
 from dramatiq_echomq.recovery import crashes
 
 from ..support.brokers import lines, recoverer_of
 from ..support.queue_data import dump, put, state
-from ..support.servers import Server, wait_until
-from ..support.worker_data import connected, lock, note_missing, register, registered, registration
-
-
-@pytest.fixture
-def worker(redis_url, client):
-    """Make workers, each a connection that is registered; they hold jobs of ``q``."""
-    connections: list[redis.Redis] = []
-
-    def make(worker_id: str, *job_ids: str, queue: str = "q"):
-        put(client, queue, active=[*job_ids[::-1]] or ["0"], jobs={job_id: {} for job_id in job_ids})
-        lock(client, worker_id, *job_ids, queue=queue)
-        own, text = connected(redis_url, client, worker_id, queue=queue)
-        connections.append(own)
-        return own, text
-
-    yield make
-    for connection in connections:
-        connection.close()
-
-
-@pytest.fixture
-def watch(client):
-    """A watch with a grace of 40 ms that looks whenever it is told to, and what records its signals."""
-
-    def make(*queues: str, on: redis.Redis = client, **settings):
-        recoverer, recorder = recoverer_of(on, *queues, **{"crash_grace": 40, **settings})
-        look = recoverer.crashes.look
-
-        def look_now() -> float:
-            for key in client.scan_iter("emq:*:echomq:workers:look:*"):
-                client.delete(key)
-            return look()
-
-        return look_now, recorder
-
-    return make
-
-
-def closed(client: redis.Redis, own: redis.Redis) -> None:
-    """Close a connection, and wait until the server knows."""
-    client_id = own.client_id()
-    own.connection.disconnect()
-    wait_until(lambda: not registrations.connections_of(client, [client_id]))
+from ..support.worker_data import closed, connected, lock, note_missing, register, registered, registration
 
 
 def test_the_jobs_of_a_worker_whose_connection_closed_come_back_after_the_grace(client, worker, watch, caplog):
@@ -191,84 +144,6 @@ def test_where_nobody_is_registered_nobody_is_looked_for(client, watch):
     assert dump(client) == {}
 
 
-@pytest.mark.parametrize("fault", [redis.ConnectionError("gone"), redis.TimeoutError("late"), OSError("no route")])
-def test_an_outage_stops_no_watch(client, worker, watch, monkeypatch, caplog, fault):
-    own, _ = worker("a", "1")
-    look, recorder = watch()
-    closed(client, own)
-    execute = Script.__call__
-
-    def failing(script, *args):
-        raise fault
-
-    look()
-    time.sleep(0.05)
-    monkeypatch.setattr(Script, "__call__", failing)
-    assert look() == crashes.PERIOD
-    monkeypatch.setattr(Script, "__call__", execute)
-    look()
-    assert recorder.named("recovered") == [("q", ("1",))]
-    assert not lines(caplog, "ERROR", "CRITICAL")
-
-
-def test_a_check_that_cannot_be_made_is_made_by_who_looks_after_the_grace(client, worker, monkeypatch):
-    own, text = worker("a", "1")
-    recoverer, _ = recoverer_of(client, crash_grace=40)
-    closed(client, own)
-    monkeypatch.setattr(crashes, "THROTTLE", 1)
-    recoverer.crashes.look()
-    time.sleep(0.05)
-    with monkeypatch.context() as patched:
-        patched.setattr(recoverer.crashes, "check", lambda queue_name: False)
-        recoverer.crashes.look()
-    assert registered(client) == {text: "missing"}
-    time.sleep(0.05)
-    recoverer_of(client, crash_grace=40)[0].crashes.look()
-    assert registered(client) == {}
-    assert state(client)["wait"] == ["1"]
-
-
-def test_one_queue_that_is_refused_stops_no_other(client, worker, watch):
-    own, text = worker("a", "1")
-    register(client, text, queue="bad")
-    client.set("emq:bad:active", "no list")
-    look, recorder = watch("bad", "q")
-    closed(client, own)
-    look()
-    time.sleep(0.05)
-    look()
-    assert recorder.named("recovered") == [("q", ("1",))]
-
-
-def test_what_is_no_registration_is_let_alone(client, worker, watch):
-    own, _ = worker("a", "1")
-    odd = [b"", b"\xff\xfe", b"a b", b"a -1 run x", b"a 1e3 run x", "a ² run x".encode()]
-    client.zadd("emq:q:echomq:workers", dict.fromkeys(odd, 1))
-    look, recorder = watch()
-    closed(client, own)
-    look()
-    time.sleep(0.05)
-    look()
-    assert recorder.named("recovered") == [("q", ("1",))]
-    assert set(registered(client)) == set(odd)
-
-
-@pytest.mark.parametrize("command", ["client|list", "info"])
-def test_without_the_right_it_is_off_and_says_so_once(client, caplog, command):
-    caplog.set_level("INFO")
-    with Server() as server, server.client() as admin:
-        rights = ["+@all", f"-{command}", "~*", "&*"]
-        admin.execute_command("ACL", "SETUSER", "worker", "reset", "on", ">secret", *rights)
-        text = registration("a", 10**9, admin.info("server")["run_id"])
-        register(admin, text)
-        with server.client(username="worker", password="secret") as limited:
-            recoverer, _ = recoverer_of(limited)
-            assert recoverer.crashes.look() == math.inf
-    [line] = lines(caplog)
-    assert line.startswith("Crashed workers are not looked for, their jobs come back once their locks have ended: ")
-    assert command.split("|")[0] in line
-
-
 def test_of_very_many_workers_each_look_asks_for_a_share_and_all_are_asked_for(monkeypatch):
     monkeypatch.setattr(crashes, "CONNECTIONS_PER_LOOK", 10)
     workers = {number: WorkerRegistration(f"w{number}", number, "run", "host") for number in range(35)}
@@ -280,20 +155,3 @@ def test_of_very_many_workers_each_look_asks_for_a_share_and_all_are_asked_for(m
     assert shares[0] | shares[1] | shares[2] | shares[3] == workers
     few = {number: workers[number] for number in range(10)}
     assert crashes._share_of(few) == few
-
-
-def test_it_works_when_redis_is_at_its_maxmemory():
-    with Server() as server, server.client() as direct:
-        text = registration("dead", 10**9, direct.info("server")["run_id"])
-        put(direct, active=["1"], jobs={"1": {}})
-        lock(direct, "dead", "1")
-        register(direct, text)
-        direct.config_set("maxmemory", 1)
-        register(direct, registration("late"))
-        recoverer, recorder = recoverer_of(direct, crash_grace=1)
-        recoverer.crashes.look()
-        direct.delete(*direct.keys("emq:*:look:*"))
-        time.sleep(0.01)
-        recoverer.crashes.look()
-        assert recorder.named("recovered") == [("q", ("1",))]
-        assert registered(direct) == {registration("late"): "there"}

@@ -9,11 +9,9 @@ import pytest
 from dramatiq_echomq import EchoMQBroker, SettingError, StalledChecker, StalledCheckerMiddleware
 from dramatiq_echomq.protocol.records import StalledCheck
 
-from ..support.queue_data import NOW, dump, put, state
+from ..support.queue_data import EARLIER, NOW, dump, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
-
-EARLIER = {"f30": NOW - 30_000, "f20": NOW - 20_000, "f10": NOW - 10_000}
 
 
 def put_failed(client, queue: str = "q") -> None:

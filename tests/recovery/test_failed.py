@@ -8,13 +8,12 @@ import pytest
 
 from dramatiq_echomq import FailedJob, StalledCheck, StalledChecker
 
-from ..support.queue_data import NOW, as_data, came_back, put, state, was_failed
+from ..support.queue_data import NOW, WOKEN, as_data, came_back, put, state, was_failed
 
 pytestmark = pytest.mark.usefixtures("clock")
 
 STALL_LIMIT = "job stalled more than allowable limit"
 NO_ATTEMPTS = "job stalled with no attempts left"
-WOKEN = {"0": 0}
 
 
 def opts(**values) -> str:

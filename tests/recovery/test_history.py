@@ -8,12 +8,11 @@ import pytest
 
 from dramatiq_echomq import StalledChecker
 
-from ..support.queue_data import NOW, dump, put, state
+from ..support.queue_data import LIMIT, NOW, dump, put, state
 
 STALLED_AT = "2023-11-14T22:13:20.000Z"  # NOW
 STARTED_AT = "2023-11-14T22:12:20.000Z"
 HELD = {"pb": "host:7", "processedOn": str(NOW - 60_000)}
-LIMIT = "job stalled more than allowable limit"
 
 pytestmark = pytest.mark.usefixtures("clock")
 

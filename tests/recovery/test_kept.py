@@ -8,14 +8,13 @@ import pytest
 
 from dramatiq_echomq import FailedJob, StalledCheck, StalledChecker
 
-from ..support.queue_data import NOW, as_data, put, state, was_failed
+from ..support.queue_data import EARLIER, NOW, as_data, put, state, was_failed
 
 pytestmark = pytest.mark.usefixtures("clock")
 
 REASON = "job stalled more than allowable limit"
 FORMS = ["removeOnFail", "rof", "remove_on_fail"]
 #: Failed earlier, the number says how many seconds before now.
-EARLIER = {"f30": NOW - 30_000, "f20": NOW - 20_000, "f10": NOW - 10_000}
 
 
 def put_poison(client, **opts):

@@ -10,9 +10,8 @@ import pytest
 from dramatiq_echomq.protocol.msgpack import msgpack_list
 from dramatiq_echomq.protocol.scripts import load
 
+from ..support.job_data import JOB
 from ..support.queue_data import put, state
-
-JOB = {"name": "work", "data": "[]"}
 
 
 @pytest.mark.parametrize("texts", [[], [b""], [b"a", b"b" * 300, b"c" * 70_000], [b"\xff\x00"], [b"x"] * 70_000])

@@ -6,10 +6,8 @@ import pytest
 
 from dramatiq_echomq import StalledCheck, StalledChecker
 
-from ..support.queue_data import as_data, came_back, put, state
+from ..support.queue_data import BACK, WOKEN, as_data, came_back, put, state
 
-BACK = {"stc": "1", "atm": "1"}
-WOKEN = {"0": 0}
 NO_OBJECTS = ["no json", "{", '"text"', "12", "true", "null", "[1]", "[null]", "\x00", "[" * 5000]
 
 

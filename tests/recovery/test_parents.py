@@ -8,14 +8,13 @@ import pytest
 
 from dramatiq_echomq import StalledChecker
 
-from ..support.queue_data import NOW, as_data, event, put, state, was_failed
+from ..support.queue_data import NOW, WOKEN, as_data, event, put, state, was_failed
 
 pytestmark = pytest.mark.usefixtures("clock")
 
 REASON = "job stalled more than allowable limit"
 CHILD = "emq:q:child"
 DEFA = {"defa": f"child {CHILD} failed", "delay": "0"}
-WOKEN = {"0": 0}
 FLAGS = ["fpof", "cpof", "idof", "rdof"]
 WAITS = {"waiting-children": {"p": 5}}
 MOVED = [event("waiting", "p", prev="waiting-children")]

@@ -6,11 +6,10 @@ import pytest
 
 from dramatiq_echomq import StalledChecker
 
-from ..support.queue_data import put, state
+from ..support.queue_data import WOKEN, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
-WOKEN = {"0": 0}
 POISON = {"stc": "1"}
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from ..support.queue_data import as_data, came_back, dump, put, state, was_failed
+from ..support.queue_data import BACK, as_data, came_back, dump, put, state, was_failed
 
 SCRIPT = (Path(__file__).parent.parent.parent / "lua" / "moveStalledJobsToWait-8.lua").read_text("utf-8")
 KEYS = ["stalled", "wait", "active", "failed", "stalled-check", "meta", "paused", "marker"]
 STALL_LIMIT = "job stalled more than allowable limit"
-BACK = {"stc": "1", "atm": "1"}
 FAILED = {"stc": "2", "atm": "1", "failedReason": STALL_LIMIT, "finishedOn": "1700"}
 
 

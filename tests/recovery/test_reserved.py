@@ -6,7 +6,7 @@ import pytest
 
 from dramatiq_echomq import EchoMQBroker, StalledChecker
 
-from ..support.job_data import FOREIGN, ack, nack, take
+from ..support.job_data import JOB, ack, nack, take
 from ..support.queue_data import NOW, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -28,7 +28,7 @@ KEYS = {
     "de:d": "x",
     "dn:d": {"name": "work"},
     "echomq:workers": {"w": 1},
-    "x": {**FOREIGN, "deid": "d"},
+    "x": {**JOB, "deid": "d"},
     "x:lock": "token",
     "x:logs": ["line"],
     "x:released": "token",
@@ -36,7 +36,7 @@ KEYS = {
     "x:processed": {"emq:q:y": "1"},
     "x:failed": {"emq:q:y": "why"},
     "x:unsuccessful": {"emq:q:y": 1},
-    "a:b:c": FOREIGN,
+    "a:b:c": JOB,
     "a:b:c:failed": {"emq:q:y": "why"},
 }
 #: All ids that are no job's; those without a key in KEYS are there in every test.
@@ -68,7 +68,7 @@ def test_pruning_finished_jobs_deletes_no_key_of_the_queue(client, end):
     before = put_keys(client)
     finished = "completed" if end is ack else "failed"
     client.zadd(f"emq:q:{finished}", dict.fromkeys(RESERVED, 1))
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     broker = EchoMQBroker(client=client, middleware=[], keep_completed=1, keep_failed=1)
 
     end(broker)
@@ -108,7 +108,7 @@ def test_a_check_leaves_such_an_id_in_active(client, name):
 @pytest.mark.parametrize("name", RESERVED)
 def test_such_an_id_is_not_fetched(client, broker, name):
     put_keys(client)
-    put(client, wait=["a", name], jobs={"a": FOREIGN}, failed={"f": 1}, completed={"c": 1}, stalled={"s"})
+    put(client, wait=["a", name], jobs={"a": JOB}, failed={"f": 1}, completed={"c": 1}, stalled={"s"})
     before = left(client)
 
     _, messages = take(broker)

@@ -6,10 +6,7 @@ import pytest
 
 from dramatiq_echomq import StalledChecker
 
-from ..support.queue_data import as_data, came_back, event, put, state
-
-BACK = {"stc": "1", "atm": "1"}
-WOKEN = {"0": 0}
+from ..support.queue_data import BACK, WOKEN, as_data, came_back, event, put, state
 
 
 def test_recovered_jobs_join_the_back_of_the_line_the_oldest_first(client):

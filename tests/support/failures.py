@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 import redis
-from dramatiq import Broker, Middleware
+from dramatiq import Broker, Message, Middleware
 
 from dramatiq_echomq import StalledChecker
 from dramatiq_echomq.signals import send_signal
 
-from .queue_data import key, put, state
+from .brokers import working
+from .job_data import id_of
+from .queue_data import LIMIT, key, put, state
 
-LIMIT = "job stalled more than allowable limit"
+#: What middleware hears of a stalled-out job: no more, and nothing twice.
+HEARD = ["before_process_message", "after_process_message", "before_nack", "after_nack"]
 
 #: The hooks that a job might be told by, in the order in which Dramatiq calls them.
 HOOKS = [
@@ -66,3 +70,20 @@ def sent_to(client: redis.Redis, queue: str) -> list[list[Any]]:
     """The arguments of the messages of a queue."""
     jobs = (value for value in state(client, queue).values() if isinstance(value, dict))
     return [json.loads(job["data"])["args"] for job in jobs if "data" in job]
+
+
+def by_sweep(client: redis.Redis, broker: Broker, message: Message) -> None:
+    """A check fails the job."""
+    lose_worker(client, id_of(message))
+    check(client, broker)
+
+
+def at_fetch(client: redis.Redis, broker: Broker, message: Message) -> None:
+    """A sweeper of BullMQ leaves a job that stalled too often in wait, to be failed at its next fetch."""
+    client.hset(f"emq:default:{id_of(message)}", mapping={"defa": LIMIT, "stc": 2, "pb": "host:1"})
+    with working(broker, queues={"default"}):
+        broker.join("default", timeout=10_000)
+
+
+#: The ways in which a stall ends in failure.
+WAYS = pytest.mark.parametrize("stall_out", [by_sweep, at_fetch])

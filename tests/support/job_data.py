@@ -6,6 +6,7 @@ import dataclasses
 import os
 import socket
 
+import redis
 from dramatiq import Consumer, Message, MessageProxy
 
 from dramatiq_echomq import EchoMQBroker
@@ -13,9 +14,10 @@ from dramatiq_echomq import EchoMQBroker
 from .queue_data import NOW
 
 WORKER = f"{socket.gethostname()}:{os.getpid()}"
-META = {"version": "echomq:1"}
-WOKEN = {"0": 0}
-FOREIGN = {"name": "work", "data": "[]"}
+#: The fields of a job of the actor `work` that a program in another language has added.
+JOB = {"name": "work", "data": "[]"}
+#: Options of an actor whose retries come soon.
+FAST = {"min_backoff": 1, "max_backoff": 10}
 
 
 def message(*args, actor: str = "work", queue: str = "q", **options) -> Message:
@@ -61,6 +63,14 @@ def take(broker: EchoMQBroker, count: int = 1, *, queue: str = "q") -> tuple[Con
     consumer = broker.consume(queue, prefetch=count, timeout=1)
     found = [next(consumer) for _ in range(count)]
     return consumer, [message for message in found if message is not None]
+
+
+def finished(client: redis.Redis) -> tuple[int, int]:
+    """Return how many jobs of ``default`` are completed and how many failed; there must be no others."""
+    counts = {name: client.zcard(f"emq:default:{name}") for name in ("completed", "failed", "delayed", "prioritized")}
+    assert (counts["delayed"], counts["prioritized"]) == (0, 0)
+    assert not client.exists("emq:default:wait", "emq:default:active")
+    return counts["completed"], counts["failed"]
 
 
 class Boom(Exception):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+from dramatiq_echomq.inspection.doctor.doctor import QueueDoctor
+from dramatiq_echomq.inspection.doctor.findings import Finding
+
 from .queue_data import NOW, put
 
 #: What `message_data` says unless told otherwise.
@@ -53,3 +56,12 @@ def put_busy_queue(client) -> None:
         waiting_children={"parent": NOW},
         meta={"version": "echomq:1"},
     )
+
+
+def repaired(doctor: QueueDoctor) -> list[Finding]:
+    """Look, repair, and return what was found; a second look finds nothing."""
+    findings = doctor.examine("q")
+    for finding in findings:
+        doctor.repair("q", finding)
+    assert [finding for finding in doctor.examine("q") if finding.is_repairable] == []
+    return findings

@@ -11,7 +11,17 @@ from dramatiq_echomq.protocol.scripts import load
 
 PREFIX = "emq"
 NOW = 1_700_000_000_000
-JOB = {"name": "work", "data": "{}", "opts": "{}", "timestamp": "1"}
+DAY = 86_400_000
+#: The fields of a job that `put` adds.
+FIELDS = {"name": "work", "data": "{}", "opts": "{}", "timestamp": "1"}
+#: The counters of a job that came back once.
+BACK = {"stc": "1", "atm": "1"}
+LIMIT = "job stalled more than allowable limit"
+#: What has failed before a test, by how many seconds ago.
+EARLIER = {"f30": NOW - 30_000, "f20": NOW - 20_000, "f10": NOW - 10_000}
+META = {"version": "echomq:1"}
+#: The marker of a queue that wakes a worker.
+WOKEN = {"0": 0}
 STALL_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z stall \d+ of at most \d+: ")
 LOCK = {"token": "token-of-its-worker", "ttl": 60_000}
 
@@ -31,7 +41,7 @@ def put(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, jobs=Non
         a text for a STRING.
     """
     for job_id, fields in (jobs or {}).items():
-        client.hset(key(queue, job_id, prefix), mapping={**JOB, **fields})
+        client.hset(key(queue, job_id, prefix), mapping={**FIELDS, **fields})
     for job_id in locks:
         lock = key(queue, job_id, prefix) + b":lock"
         client.set(lock, LOCK["token"], px=LOCK["ttl"])
@@ -73,7 +83,7 @@ def as_data(*, jobs=None, locks=(), events=(), **structures) -> dict:
     """What `state()` returns for the queue that `put()` makes of the same arguments."""
     found: dict = {"locks": {_text(job_id) for job_id in locks}}
     for job_id, fields in (jobs or {}).items():
-        found[_text(job_id)] = {**JOB, **fields}
+        found[_text(job_id)] = {**FIELDS, **fields}
     for name, value in structures.items():
         short = name.replace("_", "-")
         if isinstance(value, dict):

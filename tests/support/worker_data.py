@@ -6,10 +6,11 @@ import time
 
 import redis
 
-from dramatiq_echomq.protocol.registrations import WorkerRegistration, connection_name
+from dramatiq_echomq.protocol.registrations import WorkerRegistration, connection_name, connections_of
 from dramatiq_echomq.protocol.scripts import load
 
 from .queue_data import key
+from .servers import wait_until
 
 
 def registration(worker_id: str, client_id: int = 1, run_id: str = "run", name: str = "") -> bytes:
@@ -47,3 +48,10 @@ def connected(redis_url: str, client: redis.Redis, worker_id: str, *, queue: str
     text = registration(worker_id, own.client_id(), client.info("server")["run_id"])
     register(client, text, queue=queue)
     return own, text
+
+
+def closed(client: redis.Redis, own: redis.Redis) -> None:
+    """Close a connection, and wait until the server knows."""
+    client_id = own.client_id()
+    own.connection.disconnect()
+    wait_until(lambda: not connections_of(client, [client_id]))

@@ -1,0 +1,124 @@
+"""A script of the broker whose reply is lost is sent again, and nothing happens twice."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+from dramatiq.errors import ConnectionClosed
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from dramatiq_echomq import EchoMQBroker
+
+from ..support.brokers import lines
+from ..support.faults import Faults
+from ..support.job_data import JOB, add, id_of, take
+from ..support.proxy import LossyProxy
+from ..support.queue_data import put, state
+
+
+@pytest.fixture
+def proxy(client):
+    with LossyProxy(client.connection_pool.connection_kwargs["port"]) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def lossy(client, proxy):
+    """A broker whose replies can be lost."""
+    take(EchoMQBroker(client=client, middleware=[]))  # the server knows the script
+    broker = EchoMQBroker(client=redis.Redis(port=proxy.port, retry=Retry(NoBackoff(), 1)), middleware=[])
+    yield broker
+    broker.close()
+    broker.client.close()
+
+
+def test_a_message_whose_reply_is_lost_is_enqueued_once(client, proxy, lossy):
+    add(lossy)
+    proxy.lose(b"EVALSHA")
+
+    job = add(lossy)
+
+    assert proxy.lost == [b"EVALSHA"]
+    assert client.lrange("emq:q:wait", 0, 0) == [id_of(job).encode()]
+    assert client.llen("emq:q:wait") == 2
+
+
+def test_jobs_whose_reply_is_lost_are_given_again(client, proxy, lossy):
+    put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", JOB))
+    proxy.lose(b"EVALSHA")
+
+    consumer, messages = take(lossy, 2)
+
+    assert proxy.lost == [b"EVALSHA"]
+    assert {id_of(message) for message in messages} == {"a", "b"}
+    found = state(client)
+    assert (found["wait"], found["active"], found["locks"]) == (["c"], ["b", "a"], {"a", "b"})
+    assert [found[job_id]["ats"] for job_id in "ab"] == ["1", "1"]
+    for message in messages:
+        consumer.ack(message)
+    assert set(state(client)["completed"]) == {"a", "b"}
+
+
+def test_jobs_are_given_again_in_the_order_in_which_they_were_taken(client, proxy, lossy):
+    put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", JOB))
+    proxy.lose(b"EVALSHA")
+
+    _, messages = take(lossy, 3)
+
+    assert [id_of(message) for message in messages] == ["a", "b", "c"]
+
+
+def test_jobs_whose_replies_are_lost_again_and_again_are_given_once_redis_answers(client, proxy, lossy):
+    put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", JOB))
+    proxy.lose(b"EVALSHA", b"EVALSHA")
+    with pytest.raises(ConnectionClosed):
+        take(lossy, 2)
+
+    _, messages = take(lossy, 2)
+
+    assert {id_of(message) for message in messages} == {"a", "b"}
+    assert state(client)["wait"] == ["c"]
+
+
+def test_what_was_lost_without_being_taken_is_taken_the_next_time(client, lossy, monkeypatch):
+    """The request never arrived."""
+    put(client, wait=["a"], jobs={"a": JOB})
+    faults = Faults(monkeypatch)
+    faults.plan("finishAndFetch-1.lua", *[redis.ConnectionError("it never arrived")] * 2)
+    with pytest.raises(ConnectionClosed):
+        take(lossy)
+
+    assert take(lossy)[1] == []
+    assert [id_of(message) for message in take(lossy)[1]] == ["a"]
+
+
+@pytest.mark.parametrize("end", ["ack", "nack"])
+def test_the_end_of_a_job_whose_reply_is_lost_is_no_loss(client, proxy, lossy, end, caplog):
+    put(client, wait=["a"], jobs={"a": JOB})
+    consumer, [message] = take(lossy)
+    getattr(consumer, end)(message)
+    put(client, wait=["b"], jobs={"b": JOB})
+    consumer, [message] = take(lossy)
+    proxy.lose(b"EVALSHA")
+
+    getattr(consumer, end)(message)
+
+    assert proxy.lost == [b"EVALSHA"]
+    assert state(client)["b"]["atm"] == "1"
+    assert lines(caplog, "WARNING", "ERROR") == []
+
+
+def test_jobs_given_back_whose_reply_is_lost_are_given_back_once(client, proxy, lossy, caplog):
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB))
+    consumer, messages = take(lossy, 2)
+    consumer.requeue(messages)
+    consumer, messages = take(lossy, 2)
+    proxy.lose(b"EVALSHA")
+
+    consumer.requeue(messages)
+
+    assert proxy.lost == [b"EVALSHA"]
+    found = state(client)
+    assert (found["wait"], found["locks"]) == (["b", "a"], set())
+    assert lines(caplog, "WARNING", "ERROR") == []

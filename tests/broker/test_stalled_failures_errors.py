@@ -1,0 +1,131 @@
+"""Middleware that fails, or messages that cannot be read, while a stall that ends in failure is told."""
+
+from __future__ import annotations
+
+import dramatiq
+import pytest
+import redis
+from dramatiq.middleware import Interrupt, Middleware, SkipMessage
+
+from ..support.brokers import lines
+from ..support.failures import HEARD, WAYS, by_sweep, check, lose_worker
+from ..support.job_data import id_of
+from ..support.queue_data import put, state
+
+
+class Recorded(Middleware):
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def after_process_message(self, broker, message, *, result=None, exception=None):
+        self.heard.append("after")
+
+
+class Skips(Recorded):
+    def before_process_message(self, broker, message):
+        raise SkipMessage("I know this one")
+
+
+class Breaks(Recorded):
+    def before_process_message(self, broker, message):
+        raise LookupError("out of luck")
+
+
+@WAYS
+@pytest.mark.parametrize(("middleware", "logged"), [(Skips(), 0), (Breaks(), 1)], ids=["skips", "breaks"])
+def test_a_middleware_that_did_not_see_it_begin_does_not_see_it_end(
+    client, full_broker, hooks, caplog, middleware, logged, stall_out
+):
+    middleware.heard.clear()
+    full_broker.add_middleware(middleware, before=type(full_broker.middleware[0]))
+    dramatiq.actor(lambda: None, actor_name="work", broker=full_broker)
+    sent = full_broker.actors["work"].send()
+    hooks.calls.clear()
+
+    stall_out(client, full_broker, sent)
+
+    assert (middleware.heard, hooks.names) == ([], HEARD)
+    assert len([record for record in caplog.records if record.levelname == "CRITICAL"]) == logged
+
+
+@WAYS
+def test_an_error_in_a_hook_is_logged_as_dramatiq_does_and_the_others_hear(
+    client, full_broker, hooks, caplog, stall_out
+):
+    """An actor that does not exist is to be told of the failure."""
+    dramatiq.actor(lambda: None, actor_name="work", broker=full_broker)
+    sent = full_broker.actors["work"].send_with_options(on_failure="nobody")
+    hooks.calls.clear()
+
+    stall_out(client, full_broker, sent)
+
+    assert hooks.names == HEARD
+    [line] = [record.getMessage() for record in caplog.records if record.levelname == "CRITICAL"]
+    assert line.startswith("Unexpected failure in after_process_message of <dramatiq.middleware.callbacks.Callbacks")
+    assert list(state(client, "default")["failed"]) == [id_of(sent)]
+
+
+@pytest.mark.parametrize("data", ['{"args": [1]}', "[1]", "true", '"text"', "-1", "{", ""])
+def test_jobs_that_are_no_messages_are_not_told_of(client, full_broker, hooks, data, caplog):
+    dramatiq.actor(lambda: None, actor_name="work", broker=full_broker)
+    put(client, "default", jobs={"odd": {"data": data}})
+    lose_worker(client, "odd")
+    sent = full_broker.actors["work"].send()
+    lose_worker(client, id_of(sent))
+    hooks.calls.clear()
+
+    check(client, full_broker)
+
+    assert {message.message_id for _, message, _ in hooks.calls} == {sent.message_id}
+    assert lines(caplog, "WARNING", "CRITICAL") == []
+
+
+def test_a_message_with_an_option_that_cannot_be_is_a_warning_and_the_next_is_told_of(
+    client, full_broker, hooks, caplog
+):
+    dramatiq.actor(lambda: None, actor_name="work", broker=full_broker)
+    odd = full_broker.actors["work"].message()
+    odd.options["throws"] = "x"
+    put(client, "default", jobs={"odd\nid": {"name": "work", "data": odd.encode().decode()}})
+    lose_worker(client, "odd\nid")
+    sent = full_broker.actors["work"].send()
+    lose_worker(client, id_of(sent))
+    hooks.calls.clear()
+
+    check(client, full_broker)
+
+    assert {message.message_id for _, message, _ in hooks.calls} == {sent.message_id}
+    assert lines(caplog, "WARNING", "CRITICAL") == ["The failure of stalled job 'odd\\nid' could not be told."]
+
+
+class Away(Middleware):
+    """Finds its server away for now, or is interrupted as if an actor ran."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.is_away = True
+        self.error = error
+
+    def after_process_message(self, broker, message, *, result=None, exception=None):
+        if self.is_away:
+            raise self.error
+
+
+@pytest.mark.parametrize("error", [redis.ConnectionError("away"), Interrupt()], ids=["outage", "interrupt"])
+def test_what_could_not_be_told_is_told_later(client, full_broker, hooks, caplog, error):
+    away = Away(error)
+    full_broker.add_middleware(away)
+    dramatiq.actor(lambda: None, actor_name="work", broker=full_broker)
+    sent = full_broker.actors["work"].send()
+    hooks.calls.clear()
+
+    by_sweep(client, full_broker, sent)
+    assert "after_nack" not in hooks.names
+    assert lines(caplog, "WARNING") == [
+        f"The failure of stalled job '{id_of(sent)}' is told later: {type(error).__name__}"
+    ]
+
+    away.is_away = False
+    hooks.calls.clear()
+    client.zadd("emq:default:stalled-check:untold", {id_of(sent): 0})  # as when its lease has ended
+    check(client, full_broker)
+    assert hooks.names == HEARD

@@ -1,0 +1,114 @@
+"""What the command says of words and servers that it cannot use, and how it completes words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dramatiq_echomq.cli import main
+
+from ..support.operator_data import put_busy_queue
+from ..support.queue_data import dump, put
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "qq"),
+        ("jobs", "qq"),
+        ("inspect", "qq"),
+        ("explain", "qq", "1"),
+        ("check", "q", "qq"),
+        ("retry", "qq", "--all"),
+        ("retry", "qq", "1"),
+        ("remove", "qq", "1"),
+        ("promote", "qq", "1"),
+        ("pause", "q", "qq"),
+        ("resume", "q", "qq"),
+        ("doctor", "qq", "--repair"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_mistyped_queue_is_said_to_be_so_and_nothing_is_done(client, command, words):
+    put(client, active=["a"], jobs={"a": {}}, meta={"version": "echomq:1"})
+    before = dump(client)
+
+    done = command(*words)
+
+    assert (done.code, done.out) == (3, "")
+    assert done.err == "Error: there is no queue 'qq' under the prefix 'emq'; did you mean 'q'?\n"
+    assert dump(client) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["stauts"], "There is no command 'stauts'. Did you mean status?"),
+        (["retry", "q"], "Name the jobs, or say --all, or --stalled."),
+        (["retry", "q", "1", "--all"], "Name the jobs, or say --all, or --stalled."),
+        (["jobs", "q", "--state", "waiting"], "'waiting' is not one of"),
+        (["status", "--prefix", "emq:"], "prefix (keyword argument) is 'emq:'"),
+        (["inspect", "q", "--max-stalled-count", "-1"], "max_stalled_count (keyword argument) is -1"),
+        (["status", "--url", "http://:secret@x"], "must be a Redis URL"),
+        (["check"], "Missing argument"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
+)
+def test_what_is_misunderstood_exits_with_2(capsys, words, expected):
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert expected in said.err
+    assert "secret" not in said.err
+
+
+def test_redis_that_cannot_be_used_exits_with_4(client, command, capsys):
+    assert main(["status", "--url", "redis://:secret@127.0.0.1:1/0"]) == 4
+    said = capsys.readouterr().err
+    assert "Redis cannot be used: ConnectionError" in said
+    assert "Look at --url, or at REDIS_URL." in said
+    assert "secret" not in said
+    put(client, meta={"version": "echomq:2.0"})
+    assert command("jobs", "q").code == 4
+
+
+def test_a_queue_that_cannot_be_used_hides_no_other(client, command):
+    put(client, "bad", meta={"version": "echomq:2.0"})
+    put_busy_queue(client)
+
+    done = command("status")
+
+    assert done.code == 4
+    _, bad, q, problem = done.out.splitlines()
+    assert bad.split()[:4] == ["bad", "cannot", "be", "used"]
+    assert q.split()[:2] == ["q", "running"]
+    assert problem.startswith("bad: the script refuses the queue: emq:bad:meta says version echomq:2.0")
+    assert [queue["problem"] == "" for queue in command("status", "--json").data] == [False, True]
+
+
+def test_the_environment_says_which_redis_and_which_prefix(client, redis_url, capsys, monkeypatch):
+    put(client, "theirs", prefix="bull", wait=["a"], jobs={"a": {}}, meta={"version": "x"})
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    monkeypatch.setenv("DRAMATIQ_ECHOMQ_PREFIX", "bull")
+
+    assert main(["status", "--json"]) == 0
+    assert [queue["name"] for queue in json.loads(capsys.readouterr().out)] == ["theirs"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed_for_each_shell(capsys, shell):
+    assert main(["completion", shell]) == 0
+    assert "_DRAMATIQ_ECHOMQ_COMPLETE" in capsys.readouterr().out
+
+
+def test_names_of_queues_are_completed(client, redis_url, capsys, monkeypatch):
+    put(client, "images", wait=["a"], jobs={"a": {}}, meta={"version": "x"})
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    monkeypatch.setenv("_DRAMATIQ_ECHOMQ_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "dramatiq-echomq pause im")
+    monkeypatch.setenv("COMP_CWORD", "2")
+
+    with pytest.raises(SystemExit):
+        main([])
+
+    assert "plain,images" in capsys.readouterr().out
