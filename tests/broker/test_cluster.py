@@ -85,7 +85,7 @@ def test_a_killed_worker_is_seen_by_the_node_that_holds_its_queue(server, client
         node.set("{emq}:q:a:lock", "dead:0:0")
         node.zadd(workers, {dead: 1})
         wait_until(lambda: broker.get_queue_message_counts("q").paused == 1)
-        assert node.zrange(workers, 0, -1) == [text]
+        wait_until(lambda: node.zrange(workers, 0, -1) == [text])
         assert state(node, prefix=PREFIX)["a"]["stc"] == "1"
 
 
