@@ -90,7 +90,7 @@ def test_a_lost_job_is_let_go_of(client, broker, lose, end):
 
 @pytest.mark.parametrize("find_out", ["ack", "nack", "requeue", "renew"])
 def test_the_middleware_hears_once_of_a_lost_lock_however_it_is_found(client, broker, find_out):
-    put(client, wait=["a"], jobs={"a": FOREIGN})
+    put(client, wait=["a"], jobs={"a": JOB})
     recorder = Recorder()
     broker.add_middleware(recorder)
     consumer, [message] = take(broker)
