@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import click
 
-from ..inspection.words import NOTHING, arguments, duration
-from ..protocol.logtext import ids_shown
+from ..inspection.words import NOTHING, arguments, check_summary, duration
 from ..protocol.records import ActiveJob, StalledCheck
 from .exits import FOUND, OK
 from .session import Session, one_queue, some_queues, with_session
@@ -56,7 +55,7 @@ def check(session: Session, queue_names: tuple[str, ...], dry_run: bool) -> None
     for queue_name in queue_names:
         session.inspector.queue(queue_name)
     checks = [_dry_run(session, name) if dry_run else session.checker.check(name) for name in queue_names]
-    session.answer(checks, *(f"{check.queue_name}: {summary(check, dry_run)}" for check in checks))
+    session.answer(checks, *(f"{check.queue_name}: {check_summary(check, dry_run)}" for check in checks))
 
 
 def _dry_run(session: Session, queue_name: str) -> StalledCheck:
@@ -74,19 +73,3 @@ def _dry_run(session: Session, queue_name: str) -> StalledCheck:
         marked=len(ids_with("mark")),
         dropped=len(ids_with("drop")) + len(ids_with("copy")),
     )
-
-
-def summary(check: StalledCheck, would: bool = False) -> str:
-    """Say in a line what a check did, or would do."""
-    parts = []
-    if check.recovered:
-        parts.append(f"{check.recovered} brought back ({ids_shown(check.recovered_ids)})")
-    if check.failed:
-        names = {job.job_id: job.name for job in check.failed_jobs}
-        parts.append(f"{check.failed} stalled too often and failed ({ids_shown(check.failed_ids, names)})")
-    if check.marked:
-        parts.append(f"{check.marked} without a lock marked")
-    if check.dropped:
-        parts.append(f"{check.dropped} finished or gone dropped from active")
-    parts += [f"job {ids_shown([job_id])}: {oddity}" for job_id, oddity in check.oddities]
-    return ("would be: " if would and parts else "") + ("; ".join(parts) or "nothing stalled")

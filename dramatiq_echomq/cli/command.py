@@ -26,6 +26,7 @@ VERBS = {
     "resume": "actions",
     "doctor": "doctor",
     "metrics": "metrics",
+    "web": "web",
     "migrate": "migrate",
     "demo": "demo",
     "completion": "completion",

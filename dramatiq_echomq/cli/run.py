@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from ..errors import QueueNotFound, QueueRefused
+from ..inspection.words import check_summary
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.logtext import on_one_line
 from ..protocol.records import StalledCheck
 from ..recovery.report_only import StalledReporter
 from ..recovery.sweeper import Sweeper
-from .checks import summary
 from .session import Session, any_queues, plain, with_session
 
 
@@ -109,7 +109,7 @@ class Sweeps:
         if self.session.as_json:
             print(json.dumps({"at": _now(), **plain(check)}), flush=True)
         else:
-            said = summary(check, bool(self.session.settings.report_only))
+            said = check_summary(check, bool(self.session.settings.report_only))
             print(f"{_now()} {check.queue_name}: {said}", flush=True)
 
     def _trouble(self, queue_name: str, text: str) -> None:

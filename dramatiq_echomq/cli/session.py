@@ -15,11 +15,9 @@ from click.shell_completion import CompletionItem
 from rich.console import Console
 
 from ..inspection.inspector import QueueInspector
-from ..protocol.clients import client_from, client_with
+from ..protocol.clients import DEFAULT_URL, client_from, client_with
 from ..recovery.checker import StalledChecker
 from ..settings import Settings
-
-DEFAULT_URL = "redis://localhost:6379/0"
 
 #: How wide tables are where there is no terminal.
 WIDTH_OF_FILES = 160

@@ -11,6 +11,7 @@ from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_prefix, require_whole_number
 from .actions import act, batch_size_for, promoting, removing, retrying, set_paused
 from .details import read_details
+from .history import QueueHistory, read_history
 from .queues import describe_queue, find_queue_names, refused_queue
 from .records import ActionResult, JobDetails, JobPage, QueueInfo, WorkerInfo
 from .workers import Connections
@@ -89,6 +90,12 @@ class QueueInspector:
         Redis does not say.
         """
         return self.queue(queue_name).workers
+
+    def history(self, queue_name: str) -> QueueHistory:
+        """Return what a queue has done lately: the jobs that finished, minute
+        by minute, and those that stalled.
+        """
+        return read_history(self.client, self._existing(queue_name))
 
     def jobs(self, queue_name: str, state: str, *, offset: int = 0, limit: int = 50, text: str = "") -> JobPage:
         """Return a page of the jobs in one state.

@@ -1,4 +1,4 @@
-"""Times and arguments in words that people read."""
+"""Times, arguments and checks in words that people read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..protocol.job_info import JobInfo
-from ..protocol.logtext import on_one_line
-from ..protocol.records import ActiveJob
+from ..protocol.logtext import ids_shown, on_one_line
+from ..protocol.records import ActiveJob, StalledCheck
 
 #: What stands where there is nothing to say.
 NOTHING = "-"
@@ -49,6 +49,22 @@ def arguments(job: JobInfo | ActiveJob, length: int = 60) -> str:
     parts += [f"{name}={_short(value)}" for name, value in job.kwargs.items()]
     text = on_one_line(", ".join(parts))
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def check_summary(check: StalledCheck, would: bool = False) -> str:
+    """Say in a line what a check did, or would do."""
+    parts = []
+    if check.recovered:
+        parts.append(f"{check.recovered} brought back ({ids_shown(check.recovered_ids)})")
+    if check.failed:
+        names = {job.job_id: job.name for job in check.failed_jobs}
+        parts.append(f"{check.failed} stalled too often and failed ({ids_shown(check.failed_ids, names)})")
+    if check.marked:
+        parts.append(f"{check.marked} without a lock marked")
+    if check.dropped:
+        parts.append(f"{check.dropped} finished or gone dropped from active")
+    parts += [f"job {ids_shown([job_id])}: {oddity}" for job_id, oddity in check.oddities]
+    return ("would be: " if would and parts else "") + ("; ".join(parts) or "nothing stalled")
 
 
 def _short(value: Any) -> str:

@@ -22,6 +22,9 @@ from .retries import BROKEN_OR_SILENT, RESENDING, resending_parameters
 #: What may be raised when Redis cannot be used. When a whole cluster cannot be, that is no RedisError.
 REDIS_ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)
 
+#: The Redis of the command and the page where nobody says which.
+DEFAULT_URL = "redis://localhost:6379/0"
+
 #: The socket timeouts, in seconds, of a client that has none of its own.
 SOCKET_TIMEOUT = 5.0
 

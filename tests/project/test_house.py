@@ -19,7 +19,8 @@ ALLOWED = {
     "broker": {"protocol"},
     "inspection": {"protocol"},
     "prometheus": {"protocol", "inspection"},
-    "cli": {"protocol", "recovery", "broker", "inspection", "prometheus", "demo"},
+    "web": {"protocol", "recovery", "inspection"},
+    "cli": {"protocol", "recovery", "broker", "inspection", "prometheus", "demo", "web"},
     "demo": {"protocol", "recovery", "broker"},
 }
 

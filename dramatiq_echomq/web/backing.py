@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from flask import Flask, current_app
+
+from ..inspection.inspector import QueueInspector
+from ..protocol.records import ActiveJob
+from ..recovery.checker import StalledChecker
+from ..settings import Settings
+
+#: For how many seconds the names of all queues are known, and for how many times longer than it took to find them.
+NAMES_KNOWN_FOR = 3.0
+NAMES_KNOWN_FOR_TIMES = 20
+
+_KEY = "dramatiq_echomq"
+
+
+class Backing:
+    """What the pages show and do, behind them.
+
+    Parameters:
+      client(redis.Redis)
+      settings(Settings)
+      actions(bool): Whether the pages may change anything.
+    """
+
+    def __init__(self, client: Any, settings: Settings, *, actions: bool) -> None:
+        self.settings = settings
+        self.actions = actions
+        self.inspector = QueueInspector(client, prefix=settings.prefix)
+        self.checker = StalledChecker(
+            client,
+            prefix=settings.prefix,
+            max_stalled_count=settings.max_stalled_count,
+            batch_size=settings.batch_size,
+        )
+        self._names: list[str] = []
+        self._names_until = float("-inf")
+        self._finding_names = threading.Lock()
+
+    def queue_names(self) -> list[str]:
+        """Return the names of all queues.  To find them, Redis goes through
+        all of its keys: however many look at a page, that is done now and then.
+        """
+        with self._finding_names:
+            started = time.monotonic()
+            if started >= self._names_until:
+                self._names = self.inspector.queue_names()
+                now = time.monotonic()
+                self._names_until = now + max(NAMES_KNOWN_FOR, NAMES_KNOWN_FOR_TIMES * (now - started))
+            return self._names
+
+    def verdict(self, queue_name: str, job_id: str) -> ActiveJob | None:
+        """Return what the next check would do to an active job."""
+        return next((job for job in self.checker.inspect(queue_name) if job.job_id == job_id), None)
+
+
+def hold(app: Flask, backing: Backing) -> None:
+    """Let the pages of an application have what is behind them."""
+    app.extensions[_KEY] = backing
+
+
+def backing() -> Backing:
+    """Return what is behind the page that is asked for."""
+    found: Backing = current_app.extensions[_KEY]
+    return found

@@ -1,0 +1,64 @@
+"""Errors as pages, with the right status."""
+
+from __future__ import annotations
+
+import logging
+
+import redis
+from flask import Flask, render_template, request
+from werkzeug.exceptions import HTTPException
+
+from ..errors import JobNotFound, QueueNotFound, QueueRefused, ServerTooOld, SettingError
+from ..protocol.clients import REDIS_ERRORS
+from ..protocol.logtext import on_one_line
+
+logger = logging.getLogger("dramatiq_echomq.web")
+
+#: After how many seconds a program that got a 503 may try again.
+TRY_AGAIN_AFTER = 5
+
+Answer = tuple[str, int, dict[str, str]]
+
+
+def register(app: Flask) -> None:
+    app.register_error_handler(QueueNotFound, queue_not_found)
+    app.register_error_handler(JobNotFound, lambda error: problem(404, "There is no such job", str(error)))
+    app.register_error_handler(QueueRefused, lambda error: problem(409, "This queue cannot be shown", str(error)))
+    app.register_error_handler(ServerTooOld, lambda error: problem(503, "This Redis is too old", str(error)))
+    app.register_error_handler(SettingError, lambda error: problem(400, "That cannot be shown", str(error)))
+    for kind in REDIS_ERRORS:
+        app.register_error_handler(kind, redis_failed)
+    app.register_error_handler(HTTPException, http_failed)
+    app.register_error_handler(Exception, crashed)
+
+
+def queue_not_found(error: QueueNotFound) -> Answer:
+    return problem(404, "There is no such queue", str(error), similar=error.similar)
+
+
+def redis_failed(error: Exception) -> Answer:
+    said = on_one_line(str(error)).rstrip(".")
+    if isinstance(error, redis.exceptions.NoPermissionError) or "can't run this command" in said:
+        return problem(
+            403, "This Redis user may not do that", f"Redis says: {said}. The ACL of the user lacks a right."
+        )
+    logger.warning("Redis cannot be used: %s: %s", type(error).__name__, said)
+    return problem(503, "Redis cannot be used", f"{type(error).__name__}: {said}. This page tries again by itself.")
+
+
+def http_failed(error: HTTPException) -> Answer | HTTPException:
+    if error.code is None or error.code < 400:
+        return error  # a redirect
+    return problem(error.code, error.name, error.description or "")
+
+
+def crashed(error: Exception) -> Answer:
+    logger.error("The page %s could not be made", on_one_line(request.path), exc_info=error)
+    text = "This is a fault of the page. Its log says more; please report it."
+    return problem(500, "This page could not be made", text)
+
+
+def problem(status: int, title: str, text: str, similar: tuple[str, ...] = ()) -> Answer:
+    """Answer with a page that says what is wrong."""
+    page = render_template("problem.html", status=status, title=title, text=text, similar=similar)
+    return page, status, {"Retry-After": str(TRY_AGAIN_AFTER)} if status == 503 else {}

@@ -1,0 +1,67 @@
+"""The page as a process of its own."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import signal
+from collections.abc import Sequence
+from typing import Any
+
+from waitress.server import create_server
+
+logger = logging.getLogger("dramatiq_echomq.web")
+
+#: The names of this machine for itself.
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+
+#: How many requests are answered at once.
+THREADS = 4
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can connect to a host."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def names_to_trust(host: str, others: Sequence[str]) -> list[str] | None:
+    """Return the names under which the page may be asked for, or None for any.
+
+    On loopback these are few: else a site that gives its own name this
+    machine's address could read the page through the browser of who looks at it.
+    """
+    if is_loopback(host):
+        return [*LOOPBACK_NAMES, f"[{host}]" if ":" in host else host, *others]
+    return list(others) or None
+
+
+def serve(app: Any, host: str, port: int, *, actions: bool) -> None:
+    """Serve the page until SIGTERM or Ctrl-C.
+
+    Raises:
+      OSError: When nothing can be served there.
+    """
+    server = create_server(app, host=host, port=port, threads=THREADS, ident="dramatiq-echomq")
+    place = f"[{host}]" if ":" in host else host
+    logger.info("The page is at http://%s:%d/, and %s.", place, server.effective_port, _what_it_may(actions))
+    logger.warning(
+        "The page has no login of its own: whoever can connect to it sees all jobs with their arguments%s. %s",
+        " and can change them" if actions else "",
+        "Here only this machine can."
+        if is_loopback(host)
+        else "Let a proxy with a login stand in front of it, or bind it to 127.0.0.1.",
+    )
+    signal.signal(signal.SIGTERM, _stop)
+    server.run()  # returns after either signal, when requests have been answered
+    logger.info("The page has stopped.")
+
+
+def _what_it_may(actions: bool) -> str:
+    return "may change jobs and queues" if actions else "only shows; --allow-actions lets it change jobs and queues"
+
+
+def _stop(*_: Any) -> None:
+    raise KeyboardInterrupt
