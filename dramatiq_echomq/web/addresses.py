@@ -25,7 +25,7 @@ def from_address(address: str) -> str:
     Raises:
       ValueError: When it did not write this.
     """
-    raw = re.sub(rb"~([0-9A-F]{2})", lambda found: bytes.fromhex(found[1].decode()), address.encode("ascii"))
+    raw = re.sub(rb"~([0-9A-F]{2})", lambda found: bytes.fromhex(found[1].decode()), id_to_bytes(address))
     text = "" if address == "~" else id_to_text(raw)
     if to_address(text) != address:
         raise ValueError(f"{address!r} is not the address of a queue or a job")

@@ -9,6 +9,7 @@ from flask import Flask
 from .. import __version__
 from ..protocol.clients import DEFAULT_URL, client_from, client_with
 from ..settings import Settings
+from ..validation import require_client
 from . import acts, guard, looks, problems
 from .addresses import AddressConverter
 from .backing import Backing, backing, hold
@@ -54,9 +55,10 @@ def make_app(
         url = os.environ.get("REDIS_URL") or DEFAULT_URL
     settings = Settings.load(prefix=prefix, max_stalled_count=max_stalled_count, batch_size=batch_size)
     app = PageApp(__name__.rpartition(".")[0])
-    app.config["TRUSTED_HOSTS"] = None if trusted_hosts is None else list(trusted_hosts)
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = acts.LONGEST_FORM
-    hold(app, Backing(client_with(client_from(client, url), resending=0), settings, actions=actions))
+    given = client_from(client, url)
+    require_client(given)
+    hold(app, Backing(client_with(given, resending=0), settings, actions=actions, trusted_hosts=trusted_hosts))
     for part in (guard, looks, acts, problems):
         part.register(app)
     return app

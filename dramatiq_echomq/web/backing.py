@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Flask, current_app
@@ -25,11 +26,15 @@ class Backing:
       client(redis.Redis)
       settings(Settings)
       actions(bool): Whether the pages may change anything.
+      trusted_hosts(Sequence[str]): The names that they may be asked for by; None for any.
     """
 
-    def __init__(self, client: Any, settings: Settings, *, actions: bool) -> None:
+    def __init__(
+        self, client: Any, settings: Settings, *, actions: bool, trusted_hosts: Sequence[str] | None = None
+    ) -> None:
         self.settings = settings
         self.actions = actions
+        self.trusted_hosts = None if trusted_hosts is None else list(trusted_hosts)
         self.inspector = QueueInspector(client, prefix=settings.prefix)
         self.checker = StalledChecker(
             client,

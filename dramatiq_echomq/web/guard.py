@@ -7,7 +7,8 @@ import re
 import secrets
 
 from flask import Flask, Response, g, request
-from werkzeug.exceptions import Forbidden
+from werkzeug.exceptions import BadRequest, Forbidden
+from werkzeug.sansio.utils import host_is_trusted
 
 from .backing import backing
 
@@ -34,10 +35,30 @@ FOREIGN = (
 )
 
 
+UNTRUSTED = (
+    "This page may not be asked for as {host!r}. If that is a name of it, say so: `dramatiq-echomq web --trusted-host "
+    "NAME`, or make_app(trusted_hosts=[…])."
+)
+
+
 def register(app: Flask) -> None:
+    app.before_request(require_trusted_host)
     app.before_request(require_permission)
     app.after_request(add_headers)
     app.jinja_env.globals["token"] = token
+
+
+def require_trusted_host() -> None:
+    """Validate the name under which the page is asked for.  A site that gives
+    its own name the address of this page could else read it through the
+    browser of who looks at it.
+
+    Raises:
+      BadRequest: When it is not trusted.
+    """
+    trusted = backing().trusted_hosts
+    if trusted is not None and not host_is_trusted(request.host, trusted):
+        raise BadRequest(UNTRUSTED.format(host=request.host))
 
 
 def require_permission() -> None:

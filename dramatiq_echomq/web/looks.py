@@ -123,5 +123,5 @@ def _first_state(info: QueueInfo) -> str:
 def _whole_number(name: str) -> int:
     written = request.args.get(name, "0")
     if not (written.isascii() and written.isdigit() and len(written) <= 12):
-        raise BadRequest(f"{name} is {written!r}, but it must be a whole number.")
+        raise BadRequest(f"The {name} is {written!r}, but it must be a whole number.")
     return int(written)

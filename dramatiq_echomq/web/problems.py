@@ -17,13 +17,16 @@ logger = logging.getLogger("dramatiq_echomq.web")
 #: After how many seconds a program that got a 503 may try again.
 TRY_AGAIN_AFTER = 5
 
+#: What refusals say that are about the user and not about the queue.
+LACK_OF_RIGHTS = ("needs rights: ", " may not be used by this user")
+
 Answer = tuple[str, int, dict[str, str]]
 
 
 def register(app: Flask) -> None:
     app.register_error_handler(QueueNotFound, queue_not_found)
     app.register_error_handler(JobNotFound, lambda error: problem(404, "There is no such job", str(error)))
-    app.register_error_handler(QueueRefused, lambda error: problem(409, "This queue cannot be shown", str(error)))
+    app.register_error_handler(QueueRefused, queue_refused)
     app.register_error_handler(ServerTooOld, lambda error: problem(503, "This Redis is too old", str(error)))
     app.register_error_handler(SettingError, lambda error: problem(400, "That cannot be shown", str(error)))
     for kind in REDIS_ERRORS:
@@ -34,6 +37,13 @@ def register(app: Flask) -> None:
 
 def queue_not_found(error: QueueNotFound) -> Answer:
     return problem(404, "There is no such queue", str(error), similar=error.similar)
+
+
+def queue_refused(error: QueueRefused) -> Answer:
+    said = str(error)
+    if any(sign in said for sign in LACK_OF_RIGHTS):
+        return problem(403, "This Redis user may not do that", f"The script {said}")
+    return problem(409, "This queue cannot be shown", f"EchoMQ 1 {said}")
 
 
 def redis_failed(error: Exception) -> Answer:

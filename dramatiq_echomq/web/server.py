@@ -30,8 +30,7 @@ def is_loopback(host: str) -> bool:
 def names_to_trust(host: str, others: Sequence[str]) -> list[str] | None:
     """Return the names under which the page may be asked for, or None for any.
 
-    On loopback these are few: else a site that gives its own name this
-    machine's address could read the page through the browser of who looks at it.
+    On loopback these are few, since only browsers of this machine ask there.
     """
     if is_loopback(host):
         return [*LOOPBACK_NAMES, f"[{host}]" if ":" in host else host, *others]
@@ -46,7 +45,7 @@ def serve(app: Any, host: str, port: int, *, actions: bool) -> None:
     """
     server = create_server(app, host=host, port=port, threads=THREADS, ident="dramatiq-echomq")
     place = f"[{host}]" if ":" in host else host
-    logger.info("The page is at http://%s:%d/, and %s.", place, server.effective_port, _what_it_may(actions))
+    logger.info("The page is at http://%s:%s/, and %s.", place, server.effective_port, _what_it_may(actions))
     logger.warning(
         "The page has no login of its own: whoever can connect to it sees all jobs with their arguments%s. %s",
         " and can change them" if actions else "",

