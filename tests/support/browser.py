@@ -57,11 +57,6 @@ def _chromium(url: str, *options: str) -> subprocess.CompletedProcess[str]:
     if binary is None:
         pytest.skip("chromium is not installed")
     with tempfile.TemporaryDirectory(prefix="echomq-browser-", ignore_cleanup_errors=True) as profile:
-        always = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--enable-logging=stderr",
-            f"--user-data-dir={profile}",
-        ]
-        return subprocess.run([binary, *always, *options, url], capture_output=True, text=True, timeout=60, check=True)
+        always = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+        command = [binary, *always, *options, f"--user-data-dir={profile}", url]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

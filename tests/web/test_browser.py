@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
+from flask import Flask, Response, request
 
 from dramatiq_echomq.web import make_app
 
@@ -72,10 +73,48 @@ def test_a_page_says_when_it_is_not_up_to_date():
 
 
 @pytest.mark.at_once
-def test_a_page_works_without_scripts():
-    with busy_page(actions=True) as (_, _, url):
-        seen = visit(f"{url}/queues/q?state=failed", "--blink-settings=scriptEnabled=false")
+def test_a_page_works_without_its_script():
+    with busy_page(actions=True) as (_, app, url):
+        instead_of_the_script(app, "")
+
+        seen = visit(f"{url}/queues/q?state=failed")
 
         assert "old" in seen.text
         assert "Retry chosen" in seen.text
         assert "Load the page anew" in seen.page
+
+
+@pytest.mark.at_once
+def test_a_button_is_pressed():
+    with busy_page(actions=True) as (client, app, url):
+        instead_of_the_script(app, "document.querySelector('button[value=pause]')?.click()")
+
+        seen = visit(f"{url}/queues/q", milliseconds=3_000)
+
+        assert "The queue is paused, for workers of every kind." in seen.text
+        assert client.hget("emq:q:meta", "paused") == b"1"
+
+
+@pytest.mark.at_once
+def test_another_site_cannot_press_a_button():
+    with busy_page(actions=True) as (client, _, url):
+        evil = Flask("evil")
+
+        @evil.get("/")
+        def press_a_button():
+            return f'''<form method="post" action="{url}/queues/q"><input name="action" value="pause">
+                <input name="token" value=""></form><script>document.forms[0].submit()</script>'''
+
+        with served(evil) as other_site:
+            seen = visit(other_site, milliseconds=3_000)
+
+        assert "This form was not sent from a page of here" in seen.text
+        assert client.hget("emq:q:meta", "paused") is None
+
+
+def instead_of_the_script(app: Flask, script: str) -> None:
+    """Let a page do something else than to update itself."""
+
+    @app.before_request
+    def serve_it():
+        return Response(script, mimetype="text/javascript") if request.path == "/static/live.js" else None
