@@ -669,6 +669,52 @@ local function add_to_metrics(queue, target)
   end
 end
 
+--- includes/finish/gone.lua
+-- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
+
+local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
+
+local function newest_events(queue)
+  return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
+end
+
+-- The value that follows a name in the fields of an event, or nil.
+local function value_in(fields, name)
+  for at = 1, #fields, 2 do
+    if fields[at] == name then
+      return fields[at + 1]
+    end
+  end
+  return nil
+end
+
+-- The deduplication ids of the jobs for whose end others wait, by the ids of these jobs: the events of
+-- those that came meanwhile name both.
+local function deduplication_ids(queue)
+  local found = {}
+  for _, entry in ipairs(newest_events(queue)) do
+    local fields = entry[2]
+    if fields[2] == "deduplicated" and fields[4] and not found[fields[4]] then
+      found[fields[4]] = value_in(fields, "deduplicationId")
+    end
+  end
+  return found
+end
+
+-- Adds the job that waits for the end of one that is gone. Returns what went wrong, if anything did.
+local function follow_gone_job(queue, id, deduplication_id, timestamp)
+  if deduplication_id and attempt("GET", queue.prefix .. "de:" .. deduplication_id) == id then
+    return end_deduplication(queue, deduplication_id, id, timestamp)
+  end
+  return nil
+end
+
+-- Takes a job that is gone out of `active`, and adds the one that waits for its end. Returns whether
+-- it was there, and what went wrong, if anything did.
+local function end_gone_job(queue, id, timestamp)
+  return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
+end
+
 --- includes/parents/children.lua
 -- Whether the children of a flow parent let it complete. Needs no other include.
 
@@ -687,28 +733,15 @@ end
 -- What finishing a job comes to when its worker cannot finish it. Needs:
 
 local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
-local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
 
--- The value that follows a name in the newest event of a kind of a job; nil without such an event.
-local function told_of(queue, id, event, name)
-  for _, entry in ipairs(attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}) do
-    local fields = entry[2]
-    if fields[2] == event and fields[4] == id then
-      for at = 1, #fields, 2 do
-        if fields[at] == name then
-          return fields[at + 1]
-        end
-      end
+-- Whether the newest events tell that a job, which is gone by now, has ended so.
+local function is_told_of(queue, id, event)
+  for _, entry in ipairs(newest_events(queue)) do
+    if entry[2][2] == event and entry[2][4] == id then
+      return true
     end
   end
-  return nil
-end
-
--- Takes a job out of `active` whose hash is gone, and adds the one that waits for its end: the
--- event of its coming names the deduplication id. Returns what went wrong, if anything did.
-local function end_gone_job(queue, id, timestamp)
-  drop_from_active(queue, id)
-  return end_deduplication(queue, told_of(queue, id, "deduplicated", "deduplicationId"), id, timestamp)
+  return false
 end
 
 -- Whether a job has ended as the call says that holds its `ats` and `stc`: nobody fetched it
@@ -737,9 +770,10 @@ local function outcome_without_lock(queue, id, held, how)
     end
     return NOT_OWNED, {}, false
   elseif redis.call("LPOS", queue.active, id) then
-    return GONE, { end_gone_job(queue, id, how.timestamp) }, true
+    local _, fault = end_gone_job(queue, id, how.timestamp)
+    return GONE, { fault }, true
   end
-  return told_of(queue, id, target, "jobId") and FINISHED or GONE, {}, false
+  return is_told_of(queue, id, target) and FINISHED or GONE, {}, false
 end
 
 --- includes/parents/parent.lua
@@ -922,7 +956,8 @@ local function finish_job(queue, id, how)
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "defa",
     "failedReason")
   if not fields[6] and redis.call("EXISTS", key) == 0 then
-    return GONE, { end_gone_job(queue, id, timestamp) }, true
+    local _, fault = end_gone_job(queue, id, timestamp)
+    return GONE, { fault }, true
   end
   local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
     attempts = counter(fields[5]) + 1, stacktrace = fields[7], deferred_failure = fields[8], failed_reason = fields[9] }

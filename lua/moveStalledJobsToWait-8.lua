@@ -682,6 +682,204 @@ local function record_reply(call, answer)
   end
 end
 
+--- includes/queue/delay.lua
+-- How a job comes to wait for a time. Needs:
+
+local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+-- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+-- more: a job may come a little late, and never before one that came earlier.
+local function place_of(queue, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  if not last then
+    return lowest
+  elseif tonumber(last) < highest or highest >= MOST_EXACT then
+    return math.min(tonumber(last) + 1, highest)
+  end
+  return place_of(queue, due + 1)
+end
+
+-- Delays a job.
+local function delay(queue, id, due)
+  redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
+
+--- includes/queue/line.lua
+-- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+-- queue's meta must have been read. Needs:
+
+-- Jobs of one priority are fetched in the order in which they came.
+local function priority_score(queue, priority)
+  local count = counter(redis.call("GET", queue.pc)) + 1
+  redis.call("SET", queue.pc, digits(count))
+  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+end
+
+-- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+local function make_available(queue, id, priority, push)
+  if priority > 0 then
+    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+  else
+    redis.call(push, waiting_list(queue), id)
+  end
+end
+
+--- includes/queue/add.lua
+-- How a new job, whose hash is there, comes into a queue. Needs:
+
+-- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+local function add_to_queue(queue, id, name, priority, due, is_first)
+  emit_last(queue, "added", id, "name", name)
+  if due > 0 then
+    delay(queue, id, due)
+  else
+    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+    wake(queue)
+    emit(queue, "waiting", id)
+  end
+end
+
+--- includes/finish/deduplication.lua
+-- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
+
+-- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+local function release_deduplication(queue, deduplication_id, id)
+  local key = queue.prefix .. "de:" .. deduplication_id
+  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+    redis.call("DEL", key)
+  end
+end
+
+--- includes/finish/next_job.lua
+-- What the end of a job means to its deduplication id: the key that keeps a second job away is
+-- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+local function is_free(queue, id)
+  return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
+end
+
+-- The id that the job was given when it came, unless a job has it by now: then one that is free.
+local function id_of_next(queue, id)
+  local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
+  redis.call("SET", queue.prefix .. "id", digits(count))
+  if id and is_free(queue, id) then
+    return id
+  end
+  while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
+    count, step = count + step, step * 2
+  end
+  redis.call("SET", queue.prefix .. "id", digits(count))
+  return digits(count)
+end
+
+-- Lets the next job keep others away in its turn.
+local function hold_deduplication(queue, deduplication_id, id, opts)
+  local rule = type(opts.de) == "table" and opts.de or {}
+  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+end
+
+-- The fields that only some jobs have.
+local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+  local fields = { "deid", deduplication_id }
+  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+    if value then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+  end
+  return fields
+end
+
+-- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+-- stays there when it cannot be added.
+local function add_next_job(queue, deduplication_id, timestamp)
+  local stored = queue.prefix .. "dn:" .. deduplication_id
+  if redis.call("EXISTS", stored) == 0 then
+    return nil
+  end
+  local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+  if fault then
+    return "the job that waits for its end was not added: " .. fault
+  end
+  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+  local opts, id = object(opts_text), id_of_next(queue, own_id)
+  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+  hold_deduplication(queue, deduplication_id, id, opts)
+  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+    opts.lifo == true)
+  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+    attempt("SADD", dependencies, queue.prefix .. id)
+  end
+  redis.call("DEL", stored)
+  return nil
+end
+
+-- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+-- wrong, if anything did.
+local function end_deduplication(queue, deduplication_id, id, timestamp)
+  if not deduplication_id then
+    return nil
+  end
+  release_deduplication(queue, deduplication_id, id)
+  return add_next_job(queue, deduplication_id, timestamp)
+end
+
+--- includes/finish/gone.lua
+-- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
+
+local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
+
+local function newest_events(queue)
+  return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
+end
+
+-- The value that follows a name in the fields of an event, or nil.
+local function value_in(fields, name)
+  for at = 1, #fields, 2 do
+    if fields[at] == name then
+      return fields[at + 1]
+    end
+  end
+  return nil
+end
+
+-- The deduplication ids of the jobs for whose end others wait, by the ids of these jobs: the events of
+-- those that came meanwhile name both.
+local function deduplication_ids(queue)
+  local found = {}
+  for _, entry in ipairs(newest_events(queue)) do
+    local fields = entry[2]
+    if fields[2] == "deduplicated" and fields[4] and not found[fields[4]] then
+      found[fields[4]] = value_in(fields, "deduplicationId")
+    end
+  end
+  return found
+end
+
+-- Adds the job that waits for the end of one that is gone. Returns what went wrong, if anything did.
+local function follow_gone_job(queue, id, deduplication_id, timestamp)
+  if deduplication_id and attempt("GET", queue.prefix .. "de:" .. deduplication_id) == id then
+    return end_deduplication(queue, deduplication_id, id, timestamp)
+  end
+  return nil
+end
+
+-- Takes a job that is gone out of `active`, and adds the one that waits for its end. Returns whether
+-- it was there, and what went wrong, if anything did.
+local function end_gone_job(queue, id, timestamp)
+  return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
+end
+
 --- includes/stalled/job.lua
 -- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
 
@@ -820,26 +1018,6 @@ local function judge(call, ids, use)
   end
 end
 
---- includes/queue/line.lua
--- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
--- queue's meta must have been read. Needs:
-
--- Jobs of one priority are fetched in the order in which they came.
-local function priority_score(queue, priority)
-  local count = counter(redis.call("GET", queue.pc)) + 1
-  redis.call("SET", queue.pc, digits(count))
-  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-local function make_available(queue, id, priority, push)
-  if priority > 0 then
-    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-  else
-    redis.call(push, waiting_list(queue), id)
-  end
-end
-
 --- includes/time.lua
 -- Times for people. Needs no other include.
 
@@ -907,138 +1085,6 @@ local function requeue_stalled_job(call, id, job, returning)
   local age = started_at and math.max(tonumber(call.timestamp) - started_at, 0) or -1
   call.recovered_ages[#call.recovered_ages + 1] = age
   call.handled[id] = job.attempts_started
-end
-
---- includes/queue/delay.lua
--- How a job comes to wait for a time. Needs:
-
-local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
-
--- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
--- more: a job may come a little late, and never before one that came earlier.
-local function place_of(queue, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  if not last then
-    return lowest
-  elseif tonumber(last) < highest or highest >= MOST_EXACT then
-    return math.min(tonumber(last) + 1, highest)
-  end
-  return place_of(queue, due + 1)
-end
-
--- Delays a job.
-local function delay(queue, id, due)
-  redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
-end
-
---- includes/queue/add.lua
--- How a new job, whose hash is there, comes into a queue. Needs:
-
--- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
--- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-local function add_to_queue(queue, id, name, priority, due, is_first)
-  emit_last(queue, "added", id, "name", name)
-  if due > 0 then
-    delay(queue, id, due)
-  else
-    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-    wake(queue)
-    emit(queue, "waiting", id)
-  end
-end
-
---- includes/finish/deduplication.lua
--- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
-
--- A deduplication key with a TTL ends by itself; one that names another job is that job's.
-local function release_deduplication(queue, deduplication_id, id)
-  local key = queue.prefix .. "de:" .. deduplication_id
-  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
-    redis.call("DEL", key)
-  end
-end
-
---- includes/finish/next_job.lua
--- What the end of a job means to its deduplication id: the key that keeps a second job away is
--- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
-
-local function is_free(queue, id)
-  return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
-end
-
--- The id that the job was given when it came, unless a job has it by now: then one that is free.
-local function id_of_next(queue, id)
-  local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
-  redis.call("SET", queue.prefix .. "id", digits(count))
-  if id and is_free(queue, id) then
-    return id
-  end
-  while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
-    count, step = count + step, step * 2
-  end
-  redis.call("SET", queue.prefix .. "id", digits(count))
-  return digits(count)
-end
-
--- Lets the next job keep others away in its turn.
-local function hold_deduplication(queue, deduplication_id, id, opts)
-  local rule = type(opts.de) == "table" and opts.de or {}
-  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
-  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
-end
-
--- The fields that only some jobs have.
-local function optional_fields(deduplication_id, parent_key, parent, scheduler)
-  local fields = { "deid", deduplication_id }
-  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
-    if value then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
-  end
-  return fields
-end
-
--- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
--- stays there when it cannot be added.
-local function add_next_job(queue, deduplication_id, timestamp)
-  local stored = queue.prefix .. "dn:" .. deduplication_id
-  if redis.call("EXISTS", stored) == 0 then
-    return nil
-  end
-  local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
-  if fault then
-    return "the job that waits for its end was not added: " .. fault
-  end
-  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
-    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
-  local opts, id = object(opts_text), id_of_next(queue, own_id)
-  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
-  hold_deduplication(queue, deduplication_id, id, opts)
-  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
-    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
-    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-    opts.lifo == true)
-  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
-    attempt("SADD", dependencies, queue.prefix .. id)
-  end
-  redis.call("DEL", stored)
-  return nil
-end
-
--- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
--- wrong, if anything did.
-local function end_deduplication(queue, deduplication_id, id, timestamp)
-  if not deduplication_id then
-    return nil
-  end
-  release_deduplication(queue, deduplication_id, id)
-  return add_next_job(queue, deduplication_id, timestamp)
 end
 
 --- includes/finish/metrics.lua
@@ -1298,10 +1344,21 @@ end
 --- includes/stalled/apply.lua
 -- Does what the verdicts say. Takes the `call` of stalled/call. Needs:
 
+-- Adds the jobs that wait for the end of others whose hashes are gone. The events are read once a call.
+local function follow_gone_jobs(call, ids)
+  call.waited_for = call.waited_for or deduplication_ids(call.queue)
+  for _, id in ipairs(ids) do
+    local fault = follow_gone_job(call.queue, id, call.waited_for[id], call.timestamp)
+    if fault then
+      note(call, id, fault)
+    end
+  end
+end
+
 -- Does to each id what its verdict says, and returns how many left `active`.
 local function apply_verdicts(call, ids)
   local queue, counts, handled = call.queue, call.counts, call.handled
-  local new_marks, leaving, returning, moved = {}, {}, {}, {}
+  local new_marks, leaving, returning, moved, gone = {}, {}, {}, {}, {}
   judge(call, ids, function(place, id, verdict, job, _, reason)
     if verdict == "odd" then
       note(call, id, job.odd)
@@ -1311,6 +1368,7 @@ local function apply_verdicts(call, ids)
       return
     elseif verdict == "drop" then
       counts.dropped = counts.dropped + 1
+      gone[#gone + 1] = not job and id or nil
     elseif verdict == "fail" then
       fail_stalled_job(call, id, job, reason)
     elseif verdict == "requeue" then
@@ -1327,6 +1385,9 @@ local function apply_verdicts(call, ids)
   end
   if #leaving > 0 then
     take_out_of_active(call, leaving, ids)
+  end
+  if #gone > 0 then
+    follow_gone_jobs(call, gone)
   end
   if #moved > 0 and call.limit < math.huge then
     redis.call("HSET", call.done, unpack(moved))

@@ -7,8 +7,8 @@ ARGV  1 key prefix of the queue, with its last colon
       2 and on: id and token of each job, in the order in which they are to be fetched again
 
 They are the next ones to be fetched. Returns the ids that the worker did not hold any more;
-nothing is written for those, but that an id whose job is gone leaves `active`. A call that is
-sent twice finds its jobs requeued.
+nothing is written for those, but that an id whose job is gone leaves `active`, and the job that
+waits for its end is added. A call that is sent twice finds its jobs requeued.
 
 Cost: for each job O(N) in `active` from its new end to the job, O(log N) in those prioritized.
 --]]
@@ -274,6 +274,19 @@ local function make_available(queue, id, priority, push)
   end
 end
 
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+
 --- includes/queue/reserved.lua
 -- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
 -- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
@@ -331,10 +344,188 @@ local function drop_from_active(queue, id)
   return redis.call("LREM", queue.active, -1, id) > 0
 end
 
+--- includes/queue/delay.lua
+-- How a job comes to wait for a time. Needs:
+
+local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+-- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+-- more: a job may come a little late, and never before one that came earlier.
+local function place_of(queue, due)
+  local lowest, highest = due * 4096, due * 4096 + 4095
+  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+    "WITHSCORES", "LIMIT", 0, 1)[2]
+  if not last then
+    return lowest
+  elseif tonumber(last) < highest or highest >= MOST_EXACT then
+    return math.min(tonumber(last) + 1, highest)
+  end
+  return place_of(queue, due + 1)
+end
+
+-- Delays a job.
+local function delay(queue, id, due)
+  redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+  emit(queue, "delayed", id, "delay", digits(due))
+  mark_next_due(queue)
+end
+
+--- includes/queue/add.lua
+-- How a new job, whose hash is there, comes into a queue. Needs:
+
+-- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+local function add_to_queue(queue, id, name, priority, due, is_first)
+  emit_last(queue, "added", id, "name", name)
+  if due > 0 then
+    delay(queue, id, due)
+  else
+    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+    wake(queue)
+    emit(queue, "waiting", id)
+  end
+end
+
+--- includes/finish/deduplication.lua
+-- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
+
+-- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+local function release_deduplication(queue, deduplication_id, id)
+  local key = queue.prefix .. "de:" .. deduplication_id
+  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+    redis.call("DEL", key)
+  end
+end
+
+--- includes/finish/next_job.lua
+-- What the end of a job means to its deduplication id: the key that keeps a second job away is
+-- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+local function is_free(queue, id)
+  return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
+end
+
+-- The id that the job was given when it came, unless a job has it by now: then one that is free.
+local function id_of_next(queue, id)
+  local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
+  redis.call("SET", queue.prefix .. "id", digits(count))
+  if id and is_free(queue, id) then
+    return id
+  end
+  while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
+    count, step = count + step, step * 2
+  end
+  redis.call("SET", queue.prefix .. "id", digits(count))
+  return digits(count)
+end
+
+-- Lets the next job keep others away in its turn.
+local function hold_deduplication(queue, deduplication_id, id, opts)
+  local rule = type(opts.de) == "table" and opts.de or {}
+  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+end
+
+-- The fields that only some jobs have.
+local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+  local fields = { "deid", deduplication_id }
+  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+    if value then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+  end
+  return fields
+end
+
+-- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+-- stays there when it cannot be added.
+local function add_next_job(queue, deduplication_id, timestamp)
+  local stored = queue.prefix .. "dn:" .. deduplication_id
+  if redis.call("EXISTS", stored) == 0 then
+    return nil
+  end
+  local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+  if fault then
+    return "the job that waits for its end was not added: " .. fault
+  end
+  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+  local opts, id = object(opts_text), id_of_next(queue, own_id)
+  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+  hold_deduplication(queue, deduplication_id, id, opts)
+  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+    opts.lifo == true)
+  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+    attempt("SADD", dependencies, queue.prefix .. id)
+  end
+  redis.call("DEL", stored)
+  return nil
+end
+
+-- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+-- wrong, if anything did.
+local function end_deduplication(queue, deduplication_id, id, timestamp)
+  if not deduplication_id then
+    return nil
+  end
+  release_deduplication(queue, deduplication_id, id)
+  return add_next_job(queue, deduplication_id, timestamp)
+end
+
+--- includes/finish/gone.lua
+-- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
+
+local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
+
+local function newest_events(queue)
+  return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
+end
+
+-- The value that follows a name in the fields of an event, or nil.
+local function value_in(fields, name)
+  for at = 1, #fields, 2 do
+    if fields[at] == name then
+      return fields[at + 1]
+    end
+  end
+  return nil
+end
+
+-- The deduplication ids of the jobs for whose end others wait, by the ids of these jobs: the events of
+-- those that came meanwhile name both.
+local function deduplication_ids(queue)
+  local found = {}
+  for _, entry in ipairs(newest_events(queue)) do
+    local fields = entry[2]
+    if fields[2] == "deduplicated" and fields[4] and not found[fields[4]] then
+      found[fields[4]] = value_in(fields, "deduplicationId")
+    end
+  end
+  return found
+end
+
+-- Adds the job that waits for the end of one that is gone. Returns what went wrong, if anything did.
+local function follow_gone_job(queue, id, deduplication_id, timestamp)
+  if deduplication_id and attempt("GET", queue.prefix .. "de:" .. deduplication_id) == id then
+    return end_deduplication(queue, deduplication_id, id, timestamp)
+  end
+  return nil
+end
+
+-- Takes a job that is gone out of `active`, and adds the one that waits for its end. Returns whether
+-- it was there, and what went wrong, if anything did.
+local function end_gone_job(queue, id, timestamp)
+  return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
+end
+
 --- commands/requeueJobs-1.lua
 
 local prefix = ARGV[1]
-local queue = queue_at(prefix)
+local queue, timestamp = queue_at(prefix), time_in_ms()
 local lost, has_freed = {}, false
 
 -- The score that goes before all others of a priority. It may be lower than any that `pc`
@@ -368,7 +559,7 @@ end
 -- very call has no lock and no worker.
 local function look_for(id, lock)
   if redis.call("EXISTS", prefix .. id) == 0 then
-    has_freed = (not lock and drop_from_active(queue, id)) or has_freed
+    has_freed = (not lock and end_gone_job(queue, id, timestamp)) or has_freed
   elseif not lock and not attempt("HGET", prefix .. id, "pb") then
     return
   end

@@ -176,21 +176,53 @@ def test_is_added_when_the_other_is_removed(client, broker, holder):
     assert (found.get("wait"), "dn:x" in found) == ((["b"], False) if holder == "a" else (None, True))
 
 
-@pytest.mark.parametrize("end", ["ack", "nack"])
-@pytest.mark.parametrize("has_lock", [True, False], ids=["locked", "lockless"])
-def test_is_added_when_the_hash_of_the_other_is_gone(client, broker, end, has_lock):
+def requeue(consumer, message) -> None:
+    consumer.requeue([message])
+
+
+def sweep(consumer, message) -> None:
+    assert StalledChecker(consumer.broker.client).check("q").dropped == 1
+
+
+GONE_ENDS = {
+    "acked": (lambda consumer, message: consumer.ack(message), ["lock", "no lock"]),
+    "nacked": (lambda consumer, message: consumer.nack(message), ["lock", "no lock"]),
+    "requeued": (requeue, ["lock", "no lock"]),
+    "swept": (sweep, ["no lock"]),
+}
+
+
+def take_and_lose_hash(client, broker, lock="lock"):
+    """Take one job for whose end another waits, and remove its hash."""
     put_pair(client)
     consumer, [message] = take(broker)
     client.xadd(
         "emq:q:events", {"event": "deduplicated", "jobId": "a", "deduplicationId": "x", "deduplicatedJobId": "b"}
     )
-    client.delete("emq:q:a", *([] if has_lock else ["emq:q:a:lock"]))
+    client.delete("emq:q:a", *(["emq:q:a:lock"] if lock == "no lock" else []))
+    return consumer, message
 
-    getattr(consumer, end)(message)
+
+@pytest.mark.parametrize(("end", "lock"), [(end, lock) for end, (_, locks) in GONE_ENDS.items() for lock in locks])
+def test_is_added_when_the_hash_of_the_other_is_gone(client, broker, end, lock):
+    consumer, message = take_and_lose_hash(client, broker, lock)
+
+    GONE_ENDS[end][0](consumer, message)
 
     found = state(client)
     assert (found["wait"], found["de:x"]) == (["b"], "b")
     assert not {"a", "active", "dn:x"} & found.keys()
+
+
+@pytest.mark.parametrize("end", GONE_ENDS)
+def test_stays_when_it_waits_for_another_than_the_one_that_is_gone(client, broker, end):
+    consumer, message = take_and_lose_hash(client, broker, "no lock")
+    client.set("emq:q:de:x", "z")
+
+    GONE_ENDS[end][0](consumer, message)
+
+    found = state(client)
+    assert ("wait" in found, found["de:x"], found["dn:x"]) == (False, "z", NEXT)
 
 
 def test_goes_with_a_queue_that_is_flushed(client, broker):

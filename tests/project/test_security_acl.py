@@ -67,8 +67,11 @@ def put_a_job_for_each_rule(admin) -> None:
         meta={"concurrency": "5"},
         repeat={"planner": 1},
         **{"waiting-children": {"p1": 1, "p2": 1, "p3": 1}, "de:d": "single", "dn:d": {"name": "work", "opts": "{}"}},
+        **{"de:e": "gone", "dn:e": {"name": "work", "opts": "{}", "jid": "follower"}},
         **{"p1:dependencies": {"emq:q:strict"}, "p2:dependencies": {"emq:q:lax"}, "p3:dependencies": {"emq:q:last"}},
     )
+    coming = {"event": "deduplicated", "jobId": "gone", "deduplicationId": "e", "deduplicatedJobId": "follower"}
+    admin.xadd("emq:q:events", coming)
 
 
 def work(client) -> list:

@@ -10,7 +10,7 @@ CHECKER_RIGHTS = """
     ~emq:* +eval +evalsha +time +exists +get +set +del +unlink +rename +pttl +pexpire +mget
     +hget +hmget +hset +hdel +lindex +llen +lpop +lpos +lpush +lrange +lrem +lset +ltrim +rpop +rpush
     +hlen +xlen +strlen +zpopmin
-    +sadd +scard +smismember +srem +xadd +xtrim
+    +sadd +scard +smismember +srem +xadd +xrevrange +xtrim
     +zadd +zcard +zmscore +zrange +zrangebyscore +zrem +zrevrangebyscore +zscore
 """
 

@@ -6,8 +6,8 @@ ARGV  1 key prefix of the queue, with its last colon
       2 and on: id and token of each job, in the order in which they are to be fetched again
 
 They are the next ones to be fetched. Returns the ids that the worker did not hold any more;
-nothing is written for those, but that an id whose job is gone leaves `active`. A call that is
-sent twice finds its jobs requeued.
+nothing is written for those, but that an id whose job is gone leaves `active`, and the job that
+waits for its end is added. A call that is sent twice finds its jobs requeued.
 
 Cost: for each job O(N) in `active` from its new end to the job, O(log N) in those prioritized.
 --]]
@@ -18,10 +18,11 @@ Cost: for each job O(N) in `active` from its new end to the job, O(log N) in tho
 --- include queue/wake
 --- include queue/line
 --- include queue/lists
---- include queue/remove
+--- include queue/time
+--- include finish/gone
 
 local prefix = ARGV[1]
-local queue = queue_at(prefix)
+local queue, timestamp = queue_at(prefix), time_in_ms()
 local lost, has_freed = {}, false
 
 -- The score that goes before all others of a priority. It may be lower than any that `pc`
@@ -55,7 +56,7 @@ end
 -- very call has no lock and no worker.
 local function look_for(id, lock)
   if redis.call("EXISTS", prefix .. id) == 0 then
-    has_freed = (not lock and drop_from_active(queue, id)) or has_freed
+    has_freed = (not lock and end_gone_job(queue, id, timestamp)) or has_freed
   elseif not lock and not attempt("HGET", prefix .. id, "pb") then
     return
   end

@@ -7,6 +7,7 @@
 --- include finish/next_job
 --- include finish/stacktrace
 --- include finish/metrics
+--- include finish/gone
 --- include finish/outcome
 --- include parents/children
 --- include parents/completion
@@ -60,7 +61,8 @@ local function finish_job(queue, id, how)
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "defa",
     "failedReason")
   if not fields[6] and redis.call("EXISTS", key) == 0 then
-    return GONE, { end_gone_job(queue, id, timestamp) }, true
+    local _, fault = end_gone_job(queue, id, timestamp)
+    return GONE, { fault }, true
   end
   local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
     attempts = counter(fields[5]) + 1, stacktrace = fields[7], deferred_failure = fields[8], failed_reason = fields[9] }

@@ -1,32 +1,18 @@
 -- What finishing a job comes to when its worker cannot finish it. Needs:
 --- include values
---- include queue/remove
---- include finish/next_job
+--- include finish/gone
 --- include parents/children
 
 local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
-local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
 
--- The value that follows a name in the newest event of a kind of a job; nil without such an event.
-local function told_of(queue, id, event, name)
-  for _, entry in ipairs(attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}) do
-    local fields = entry[2]
-    if fields[2] == event and fields[4] == id then
-      for at = 1, #fields, 2 do
-        if fields[at] == name then
-          return fields[at + 1]
-        end
-      end
+-- Whether the newest events tell that a job, which is gone by now, has ended so.
+local function is_told_of(queue, id, event)
+  for _, entry in ipairs(newest_events(queue)) do
+    if entry[2][2] == event and entry[2][4] == id then
+      return true
     end
   end
-  return nil
-end
-
--- Takes a job out of `active` whose hash is gone, and adds the one that waits for its end: the
--- event of its coming names the deduplication id. Returns what went wrong, if anything did.
-local function end_gone_job(queue, id, timestamp)
-  drop_from_active(queue, id)
-  return end_deduplication(queue, told_of(queue, id, "deduplicated", "deduplicationId"), id, timestamp)
+  return false
 end
 
 -- Whether a job has ended as the call says that holds its `ats` and `stc`: nobody fetched it
@@ -55,7 +41,8 @@ local function outcome_without_lock(queue, id, held, how)
     end
     return NOT_OWNED, {}, false
   elseif redis.call("LPOS", queue.active, id) then
-    return GONE, { end_gone_job(queue, id, how.timestamp) }, true
+    local _, fault = end_gone_job(queue, id, how.timestamp)
+    return GONE, { fault }, true
   end
-  return told_of(queue, id, target, "jobId") and FINISHED or GONE, {}, false
+  return is_told_of(queue, id, target) and FINISHED or GONE, {}, false
 end

@@ -1,16 +1,28 @@
 -- Does what the verdicts say. Takes the `call` of stalled/call. Needs:
 --- include queue/lists
 --- include queue/wake
+--- include finish/gone
 --- include stalled/call
 --- include stalled/verdict
 --- include stalled/requeue
 --- include stalled/fail
 --- include stalled/leave_active
 
+-- Adds the jobs that wait for the end of others whose hashes are gone. The events are read once a call.
+local function follow_gone_jobs(call, ids)
+  call.waited_for = call.waited_for or deduplication_ids(call.queue)
+  for _, id in ipairs(ids) do
+    local fault = follow_gone_job(call.queue, id, call.waited_for[id], call.timestamp)
+    if fault then
+      note(call, id, fault)
+    end
+  end
+end
+
 -- Does to each id what its verdict says, and returns how many left `active`.
 local function apply_verdicts(call, ids)
   local queue, counts, handled = call.queue, call.counts, call.handled
-  local new_marks, leaving, returning, moved = {}, {}, {}, {}
+  local new_marks, leaving, returning, moved, gone = {}, {}, {}, {}, {}
   judge(call, ids, function(place, id, verdict, job, _, reason)
     if verdict == "odd" then
       note(call, id, job.odd)
@@ -20,6 +32,7 @@ local function apply_verdicts(call, ids)
       return
     elseif verdict == "drop" then
       counts.dropped = counts.dropped + 1
+      gone[#gone + 1] = not job and id or nil
     elseif verdict == "fail" then
       fail_stalled_job(call, id, job, reason)
     elseif verdict == "requeue" then
@@ -36,6 +49,9 @@ local function apply_verdicts(call, ids)
   end
   if #leaving > 0 then
     take_out_of_active(call, leaving, ids)
+  end
+  if #gone > 0 then
+    follow_gone_jobs(call, gone)
   end
   if #moved > 0 and call.limit < math.huge then
     redis.call("HSET", call.done, unpack(moved))
