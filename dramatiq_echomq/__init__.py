@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .broker.broker import EchoMQBroker
     from .broker.in_flight import LockLost
-    from .errors import EchoMQError, JobNotFound, JobStalled, QueueNotFound, QueueRefused, ServerTooOld, SettingError
+    from .errors import (
+        EchoMQError,
+        JobFailed,
+        JobNotFound,
+        JobStalled,
+        QueueNotFound,
+        QueueRefused,
+        ServerTooOld,
+        SettingError,
+    )
     from .inspection.inspector import QueueInspector
     from .inspection.records import ActionResult, JobDetails, JobPage, QueueInfo
     from .protocol.job_info import JobInfo
@@ -27,6 +36,7 @@ __all__ = [
     "EchoMQError",
     "FailedJob",
     "JobDetails",
+    "JobFailed",
     "JobInfo",
     "JobNotFound",
     "JobPage",
@@ -54,6 +64,7 @@ _HOMES = {
     "EchoMQError": "errors",
     "FailedJob": "protocol.records",
     "JobDetails": "inspection.records",
+    "JobFailed": "errors",
     "JobInfo": "protocol.job_info",
     "JobNotFound": "errors",
     "JobPage": "inspection.records",

@@ -107,7 +107,22 @@ class JobNotFound(EchoMQError, LookupError):
         self.job_id = job_id
 
 
-class JobStalled(EchoMQError):
+class JobFailed(EchoMQError):
+    """The failure of a job that was not run, since something else has decided
+    that it fails: a child of it in a flow has failed.
+
+    Parameters:
+      reason(str): The job's ``failedReason``.
+      worker(str): The last worker that held the job, as far as known.
+    """
+
+    def __init__(self, reason: str, worker: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.worker = worker
+
+
+class JobStalled(JobFailed):
     """The failure of a job whose workers died or lost its lock too often.
 
     Parameters:
@@ -117,10 +132,8 @@ class JobStalled(EchoMQError):
     """
 
     def __init__(self, reason: str, stalls: int = 0, worker: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
+        super().__init__(reason, worker)
         self.stalls = stalls
-        self.worker = worker
 
 
 def _shown(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from dramatiq import Message
 from dramatiq.errors import ActorNotFound, DecodeError
 
-from ..errors import EchoMQError, JobStalled, SettingError
+from ..errors import EchoMQError, JobFailed, SettingError
 from ..protocol.keys import id_to_text
 from ..protocol.logtext import on_one_line
 from ..protocol.payload import foreign_arguments
@@ -134,7 +134,7 @@ def failed_reason_of(exception: BaseException | None) -> str:
     if exception is None:
         return "the message was failed without an exception"
     text = _text_of(exception)
-    if isinstance(exception, JobStalled):
+    if isinstance(exception, JobFailed):
         return text
     if isinstance(exception, ActorNotFound):
         return f"ActorNotFound: no actor {on_one_line(text)!r} is declared in the worker that took the job"

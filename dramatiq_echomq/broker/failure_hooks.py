@@ -7,7 +7,7 @@ import redis
 from dramatiq import Broker, MessageProxy, Middleware
 from dramatiq.middleware import AgeLimit, Retries, ShutdownNotifications, SkipMessage, TimeLimit
 
-from ..errors import JobStalled
+from ..errors import JobFailed
 
 #: Middleware of Dramatiq that guards the thread that runs an actor, or says whether to run it.
 #: Nothing is run here, and Retries would enqueue the message again.
@@ -18,9 +18,9 @@ OUTAGES = (redis.ConnectionError, redis.TimeoutError)
 
 
 def tell_failure(
-    broker: Broker, message: MessageProxy, error: JobStalled, nack: Callable[[Any], Any] | None = None
+    broker: Broker, message: MessageProxy, error: JobFailed, nack: Callable[[Any], Any] | None = None
 ) -> None:
-    """Make a stall that ended in failure a failure as Dramatiq knows it: its
+    """Make the failure of a job that was not run a failure as Dramatiq knows it: its
     middleware hears what it hears when an actor raises an error and has no
     retries left, each hook once.
 
@@ -37,7 +37,7 @@ def tell_failure(
     Parameters:
       broker(Broker)
       message(MessageProxy)
-      error(JobStalled)
+      error(JobFailed)
       nack(Callable): What nacks the message, for a job that is not failed yet.
 
     Raises:
@@ -55,14 +55,14 @@ def tell_failure(
         _call(broker, middleware, "after_nack", message)
 
 
-def _tell_processed(broker: Broker, message: MessageProxy, error: JobStalled) -> None:
+def _tell_processed(broker: Broker, message: MessageProxy, error: JobFailed) -> None:
     told = [middleware for middleware in broker.middleware if not isinstance(middleware, NOT_TOLD)]
     told = [middleware for middleware in told if _call(broker, middleware, "before_process_message", message)]
     message.fail()
     message.stuff_exception(error)
     try:
         raise error  # hooks ask for the error that is being handled
-    except JobStalled:
+    except JobFailed:
         for middleware in reversed(broker.middleware):
             if isinstance(middleware, Retries):
                 _call_function(broker, middleware, _send_retry_exhausted, broker, middleware, message, error)
@@ -72,7 +72,7 @@ def _tell_processed(broker: Broker, message: MessageProxy, error: JobStalled) ->
         error.__traceback__ = None  # it would show this function, and no actor's
 
 
-def _send_retry_exhausted(broker: Broker, retries: Retries, message: MessageProxy, error: JobStalled) -> None:
+def _send_retry_exhausted(broker: Broker, retries: Retries, message: MessageProxy, error: JobFailed) -> None:
     """What Retries does with a message that has no retries left."""
     options, actor_options = message.options, broker.get_actor(message.actor_name).options
     throws = options.get("throws") or actor_options.get("throws")

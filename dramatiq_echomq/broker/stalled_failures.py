@@ -8,7 +8,7 @@ from dramatiq import Broker, MessageProxy
 from dramatiq.logging import get_logger
 from dramatiq.middleware import Interrupt
 
-from ..errors import EchoMQError, JobStalled
+from ..errors import EchoMQError, JobFailed, JobStalled
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.logtext import ids_shown, on_one_line
@@ -19,6 +19,9 @@ from ..signals import RecoverySignals
 from .encoding import dramatiq_message_from
 from .failure_hooks import OUTAGES, tell_failure
 from .jobs import FetchedJob, JobMessage
+
+#: What the reasons of checks begin with, ours and those of other runtimes.
+STALLED = "job stalled"
 
 #: How many failures are taken at once.
 TAKEN_AT_ONCE = 100
@@ -105,7 +108,7 @@ def message_of(queue_name: str, failed: FailedJob) -> MessageProxy | None:
 
 def fail_deferred(broker: Broker, message: JobMessage, nack: Callable[[Any], Any]) -> None:
     """Fail a job that was fetched although an earlier step has decided that it
-    fails, such as a check of another runtime.
+    fails: a check of another runtime, or the failure of a child.
 
     Parameters:
       broker(Broker)
@@ -117,4 +120,7 @@ def fail_deferred(broker: Broker, message: JobMessage, nack: Callable[[Any], Any
     """
     job = message.job.fetched
     reason, worker = (text.decode("utf-8", "replace") for text in (job.deferred_failure, job.previous_worker))
-    tell_failure(broker, message, JobStalled(reason, job.stalls, worker), nack)
+    is_stall = reason.startswith(STALLED)
+    tell_failure(
+        broker, message, JobStalled(reason, job.stalls, worker) if is_stall else JobFailed(reason, worker), nack
+    )

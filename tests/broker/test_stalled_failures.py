@@ -7,7 +7,7 @@ import pytest
 from dramatiq.results import ResultFailure, Results
 from dramatiq.results.backends import StubBackend
 
-from dramatiq_echomq import EchoMQBroker, JobStalled, StalledCheckerMiddleware
+from dramatiq_echomq import EchoMQBroker, JobFailed, JobStalled, StalledCheckerMiddleware
 from dramatiq_echomq.broker.failure_hooks import NOT_TOLD
 
 from ..support.brokers import lines, working
@@ -40,6 +40,23 @@ def test_each_hook_hears_once_what_happened(client, full_broker, hooks, stall_ou
     job = state(client, "default")[id_of(sent)]
     assert (job["failedReason"], "defa" in job, "stacktrace" in job) == (LIMIT, False, False)
     assert list(state(client, "default")["failed"]) == [id_of(sent)]
+
+
+def test_a_parent_whose_child_has_failed_is_no_stall(client, full_broker, hooks):
+    @dramatiq.actor(broker=full_broker)
+    def work():
+        pass
+
+    sent, reason = work.send(), "child emq:other:1 failed"
+    hooks.calls.clear()
+    client.hset(f"emq:default:{id_of(sent)}", mapping={"defa": reason})
+    with working(full_broker):
+        full_broker.join("default", timeout=10_000)
+
+    assert hooks.names == HEARD
+    error = hooks.calls[1][2]["exception"]
+    assert (type(error), error.reason, str(error)) == (JobFailed, reason, reason)
+    assert state(client, "default")[id_of(sent)]["failedReason"] == reason
 
 
 def test_what_guards_the_run_of_an_actor_hears_nothing(client, full_broker, monkeypatch):
