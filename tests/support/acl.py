@@ -28,6 +28,9 @@ BROKER_RIGHTS = """
 #: With both of these, what a killed worker held is recovered within seconds; docs/security.rst shows who needs which.
 CRASH_RIGHTS = "+client|id +client|setname +client|list +info"
 
+#: Beside both lists, what the verbs of the command need that act; docs/security.rst shows it.
+ACTING_RIGHTS = "+@read +client|list"
+
 
 def user(server, admin, rights: str = CHECKER_RIGHTS) -> redis.Redis:
     """A client of a user who has these rights and no other."""
