@@ -81,6 +81,7 @@ local fault = refusal(queue, types)
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+local has_emitted = false
 local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
@@ -97,12 +98,13 @@ elseif fetches then
       wake(queue)
     end
   end
-  if has_promoted or #fetch.jobs > 0 then
-    trim_events(queue)
-  end
+  has_emitted = has_promoted or #fetch.jobs > 0
 end
 if has_finished then
   tell_what_is_left(queue)
+end
+if has_finished or has_emitted then
+  trim_events(queue)
 end
 return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
   fetch.limited_for }

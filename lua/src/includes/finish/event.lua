@@ -15,13 +15,13 @@ end
 -- than `most` they get null, and its length under another name.
 local function emit_completed(queue, id, value, most)
   if #value <= most then
-    emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
+    emit(queue, "completed", id, "returnvalue", value, "prev", "active")
   else
-    emit_last(queue, "completed", id, "returnvalue", "null", "returnvalueBytes", #value, "prev", "active")
+    emit(queue, "completed", id, "returnvalue", "null", "returnvalueBytes", #value, "prev", "active")
   end
 end
 
 local function emit_failed(queue, id, reason, most, attempts_made)
-  emit_last(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
+  emit(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
   emit(queue, "retries-exhausted", id, "attemptsMade", digits(attempts_made))
 end

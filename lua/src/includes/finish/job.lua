@@ -9,6 +9,7 @@
 --- include finish/metrics
 --- include finish/gone
 --- include finish/outcome
+--- include queue/remove
 --- include parents/children
 --- include parents/completion
 --- include parents/failure
@@ -50,6 +51,8 @@ end
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
 --   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
 --   started     `ats` when it was fetched     stalls      `stc` when it was fetched
+--   may_have_children  false when no job of the call has children that keep it from completing
+--   to_prune    gets the rule of the worker for each set that is to be pruned by it
 -- Returns the outcome as finishAndFetch does, a list of what went wrong, and true when something was
 -- written.
 local function finish_job(queue, id, how)
@@ -66,9 +69,9 @@ local function finish_job(queue, id, how)
   end
   local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
     attempts = counter(fields[5]) + 1, stacktrace = fields[7], deferred_failure = fields[8], failed_reason = fields[9] }
-  local forbidden = target == "completed" and children_forbid(key, id)
+  local forbidden = target == "completed" and how.may_have_children and children_forbid(key, id)
   redis.call("DEL", key .. ":lock")
-  redis.call("SREM", queue.stalled, id)
+  remove_mark(queue, id)
   redis.call("LREM", queue.active, -1, id)
   local untold, keep
   if target == "failed" or forbidden then
@@ -81,7 +84,12 @@ local function finish_job(queue, id, how)
   local faults = { forbidden or nil }
   faults[#faults + 1] = untold
   faults[#faults + 1] = end_deduplication(queue, fields[4], id, timestamp)
-  retain(queue, queue[target], id, keep, timestamp)
+  if keep == how.rules[target] and keep.count ~= 0 then
+    redis.call("ZADD", queue[target], timestamp, id) -- finish_jobs prunes by this rule, once for all jobs
+    how.to_prune[target] = keep
+  else
+    retain(queue, queue[target], id, keep, timestamp)
+  end
   count_finished(queue, target, how.rules.metrics_points, timestamp)
   return forbidden and FAILED_INSTEAD or FINISHED, faults, true
 end

@@ -35,16 +35,17 @@ local function prune(queue, finished, keep, timestamp)
     surplus = redis.call("ZRANGEBYSCORE", finished, "-inf", digits(timestamp - keep.age * 1000),
       "LIMIT", 0, PRUNED_AT_ONCE)
   end
-  for _, id in ipairs(surplus) do
-    remove_job(queue, id)
-    redis.call("ZREM", finished, id)
+  if #surplus > 0 then
+    remove_jobs(queue, surplus)
+    redis.call("ZREM", finished, unpack(surplus))
   end
   if keep.count and keep.count >= 0 then
     local excess = math.min(redis.call("ZCARD", finished) - keep.count, PRUNED_AT_ONCE)
-    local popped = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}
+    local popped, ids = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}, {}
     for at = 1, #popped, 2 do
-      remove_job(queue, popped[at])
+      ids[#ids + 1] = popped[at]
     end
+    remove_jobs(queue, ids)
   end
 end
 
