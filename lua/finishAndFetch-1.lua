@@ -265,14 +265,14 @@ end
 -- than `most` they get null, and its length under another name.
 local function emit_completed(queue, id, value, most)
   if #value <= most then
-    emit_last(queue, "completed", id, "returnvalue", value, "prev", "active")
+    emit(queue, "completed", id, "returnvalue", value, "prev", "active")
   else
-    emit_last(queue, "completed", id, "returnvalue", "null", "returnvalueBytes", #value, "prev", "active")
+    emit(queue, "completed", id, "returnvalue", "null", "returnvalueBytes", #value, "prev", "active")
   end
 end
 
 local function emit_failed(queue, id, reason, most, attempts_made)
-  emit_last(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
+  emit(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
   emit(queue, "retries-exhausted", id, "attemptsMade", digits(attempts_made))
 end
 
@@ -313,23 +313,42 @@ end
 --- includes/queue/remove.lua
 -- How a job is removed. Needs:
 
--- Removes the hash of a job and what stands beside it, unless its id is the name of a key of the
--- queue. The lock is not among that: a job that is removed when it finishes has none any more.
+-- Removes the hashes of at most 1,000 jobs and what stands beside them, but for ids that are names
+-- of keys of the queue. The lock is not among that: a job that is removed when it finishes has none any more.
 -- Nor is its id removed from where it stands in the queue.
-local function remove_job(queue, id)
-  if is_reserved(id) then
-    return
+local function remove_jobs(queue, ids)
+  local keys = {}
+  for _, id in ipairs(ids) do
+    if not is_reserved(id) then
+      local key, size = queue.prefix .. id, #keys
+      keys[size + 1], keys[size + 2], keys[size + 3] = key, key .. ":logs", key .. ":dependencies"
+      keys[size + 4], keys[size + 5], keys[size + 6] = key .. ":processed", key .. ":failed", key .. ":unsuccessful"
+    end
   end
-  local key = queue.prefix .. id
-  redis.call("DEL", key, key .. ":logs", key .. ":dependencies", key .. ":processed", key .. ":failed",
-    key .. ":unsuccessful")
+  if #keys > 0 then
+    redis.call("DEL", unpack(keys))
+  end
+end
+
+local function remove_job(queue, id)
+  remove_jobs(queue, { id })
+end
+
+-- Removes the mark of a job. Hardly ever is any job marked: that is looked at once in a script.
+local function remove_mark(queue, id)
+  if queue.has_marks == nil then
+    queue.has_marks = redis.call("EXISTS", queue.stalled) == 1
+  end
+  if queue.has_marks then
+    redis.call("SREM", queue.stalled, id)
+  end
 end
 
 -- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
 -- not written again. Returns whether it was there.
 local function drop_from_active(queue, id)
   redis.call("DEL", queue.prefix .. id .. ":lock")
-  redis.call("SREM", queue.stalled, id)
+  remove_mark(queue, id)
   return redis.call("LREM", queue.active, -1, id) > 0
 end
 
@@ -369,16 +388,17 @@ local function prune(queue, finished, keep, timestamp)
     surplus = redis.call("ZRANGEBYSCORE", finished, "-inf", digits(timestamp - keep.age * 1000),
       "LIMIT", 0, PRUNED_AT_ONCE)
   end
-  for _, id in ipairs(surplus) do
-    remove_job(queue, id)
-    redis.call("ZREM", finished, id)
+  if #surplus > 0 then
+    remove_jobs(queue, surplus)
+    redis.call("ZREM", finished, unpack(surplus))
   end
   if keep.count and keep.count >= 0 then
     local excess = math.min(redis.call("ZCARD", finished) - keep.count, PRUNED_AT_ONCE)
-    local popped = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}
+    local popped, ids = excess > 0 and redis.call("ZPOPMIN", finished, excess) or {}, {}
     for at = 1, #popped, 2 do
-      remove_job(queue, popped[at])
+      ids[#ids + 1] = popped[at]
     end
+    remove_jobs(queue, ids)
   end
 end
 
@@ -945,6 +965,8 @@ end
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
 --   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
 --   started     `ats` when it was fetched     stalls      `stc` when it was fetched
+--   may_have_children  false when no job of the call has children that keep it from completing
+--   to_prune    gets the rule of the worker for each set that is to be pruned by it
 -- Returns the outcome as finishAndFetch does, a list of what went wrong, and true when something was
 -- written.
 local function finish_job(queue, id, how)
@@ -961,9 +983,9 @@ local function finish_job(queue, id, how)
   end
   local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
     attempts = counter(fields[5]) + 1, stacktrace = fields[7], deferred_failure = fields[8], failed_reason = fields[9] }
-  local forbidden = target == "completed" and children_forbid(key, id)
+  local forbidden = target == "completed" and how.may_have_children and children_forbid(key, id)
   redis.call("DEL", key .. ":lock")
-  redis.call("SREM", queue.stalled, id)
+  remove_mark(queue, id)
   redis.call("LREM", queue.active, -1, id)
   local untold, keep
   if target == "failed" or forbidden then
@@ -976,7 +998,12 @@ local function finish_job(queue, id, how)
   local faults = { forbidden or nil }
   faults[#faults + 1] = untold
   faults[#faults + 1] = end_deduplication(queue, fields[4], id, timestamp)
-  retain(queue, queue[target], id, keep, timestamp)
+  if keep == how.rules[target] and keep.count ~= 0 then
+    redis.call("ZADD", queue[target], timestamp, id) -- finish_jobs prunes by this rule, once for all jobs
+    how.to_prune[target] = keep
+  else
+    retain(queue, queue[target], id, keep, timestamp)
+  end
   count_finished(queue, target, how.rules.metrics_points, timestamp)
   return forbidden and FAILED_INSTEAD or FINISHED, faults, true
 end
@@ -1018,19 +1045,33 @@ local function told(succeeded, outcome, faults)
   return #faults > 0 and { outcome, unpack(faults) } or outcome
 end
 
+-- Whether any of the jobs has children that it waits for, or one that failed. Few jobs have.
+local function any_has_children(queue, first)
+  local keys = {}
+  for at = first, #ARGV, PART_SIZE do
+    keys[#keys + 1] = queue.prefix .. ARGV[at] .. ":dependencies"
+    keys[#keys + 1] = queue.prefix .. ARGV[at] .. ":unsuccessful"
+  end
+  return redis.call("EXISTS", unpack(keys)) > 0
+end
+
 -- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What
 -- goes wrong with one does not keep the others from finishing. Returns what clients are told of
 -- each, and whether something was written.
 local function finish_jobs(queue, first, timestamp, rules)
-  local outcomes, has_written = {}, false
+  local outcomes, has_written, to_prune = {}, false, {}
+  local may_have_children = first <= #ARGV and any_has_children(queue, first)
   for at = first, #ARGV, PART_SIZE do
     local id, token, target, value, stacktrace, started, stalls = unpack(ARGV, at, at + PART_SIZE - 1)
     local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, {
       token = token, timestamp = timestamp, target = target, value = value, stacktrace = stacktrace,
-      rules = rules, started = started, stalls = stalls,
+      rules = rules, started = started, stalls = stalls, may_have_children = may_have_children, to_prune = to_prune,
     })
     outcomes[#outcomes + 1] = told(succeeded, outcome, faults)
     has_written = has_written or (succeeded and wrote)
+  end
+  for target, keep in pairs(to_prune) do
+    prune(queue, queue[target], keep, timestamp)
   end
   return outcomes, has_written
 end
@@ -1302,6 +1343,7 @@ local fault = refusal(queue, types)
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+local has_emitted = false
 local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
@@ -1318,12 +1360,13 @@ elseif fetches then
       wake(queue)
     end
   end
-  if has_promoted or #fetch.jobs > 0 then
-    trim_events(queue)
-  end
+  has_emitted = has_promoted or #fetch.jobs > 0
 end
 if has_finished then
   tell_what_is_left(queue)
+end
+if has_finished or has_emitted then
+  trim_events(queue)
 end
 return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
   fetch.limited_for }
