@@ -1,18 +1,9 @@
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable
 from typing import Any
 
-import redis
-
-from ..protocol.clients import SOCKET_TIMEOUT, client_with, own_client, socket_timeout_of
-from ..protocol.keys import QueueKeys
+from ..protocol.clients import client_with, own_client
 from ..protocol.retries import BROKEN
-from .worker_id import worker_name
-
-#: The longest block of an idle consumer, in seconds.
-LONGEST_BLOCK = 10.0
 
 
 class Connections:
@@ -36,25 +27,6 @@ class Connections:
         self.commands: Any = own_client(client, whose)
         self.fetching: Any = client_with(client, resending=0)
         self._others: list[Any] = []
-        self._waiting: dict[tuple[str, float], Any] = {}
-
-    def waiting(self, keys: QueueKeys, seconds: float) -> tuple[Any, float]:
-        """Return a client to block with, and for how many seconds it may.  The
-        name of its connection shows BullMQ and dashboards a worker of the queue.
-
-        Parameters:
-          keys(QueueKeys): Those of the queue to wait for.
-          seconds(float): For how long a consumer would block.
-        """
-        timeout = socket_timeout_of(self.commands) or SOCKET_TIMEOUT
-        if not hasattr(self.client, "connection_pool"):
-            return self.fetching, min(seconds, timeout / 2)
-        seconds = min(seconds, LONGEST_BLOCK)
-        place = keys.queue_name, seconds
-        if place not in self._waiting:
-            on_connect = _naming(keys, self.client.connection_pool.connection_kwargs.get("redis_connect_func"))
-            self._waiting[place] = self._with_timeout(seconds + timeout, resending=0, on_connect=on_connect)
-        return self._waiting[place], seconds
 
     def renewing(self, timeout: float) -> Any:
         """Make a client for renewals: one may fail, the next one comes soon."""
@@ -74,24 +46,3 @@ class Connections:
         client = client_with(self.client, socket_timeout=seconds, **how)
         self._others.append(client)
         return client
-
-
-def _naming(keys: QueueKeys, on_connect: Callable[[Any], None] | None) -> Callable[[Any], None]:
-    """Make a function that prepares a connection, as the given one or redis-py
-    does, and names it as BullMQ's workers name theirs.  Without the right to do
-    so, or where the prefix fits into no name, it stays without.
-    """
-
-    def prepare(connection: Any) -> None:
-        if on_connect is None:
-            connection.on_connect()
-        else:
-            on_connect(connection)
-        queue = base64.b64encode(keys.queue_name.encode()).decode()
-        try:
-            connection.send_command("CLIENT", "SETNAME", f"{keys.prefix}:{queue}:w:{worker_name()}")
-            connection.read_response()
-        except redis.ResponseError:
-            pass
-
-    return prepare

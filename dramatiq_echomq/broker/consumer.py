@@ -3,20 +3,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from logging import Logger
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dramatiq import Consumer, MessageProxy
 from dramatiq.errors import ConnectionClosed
 from dramatiq.logging import get_logger
 
 from ..errors import EchoMQError
-from ..protocol.clients import REDIS_ERRORS, drop_idle_connections
+from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import id_to_text
 from ..protocol.logtext import ids_shown, on_one_line
 from ..signals import send_signal
 from .encoding import completion_of, failure_of
 from .in_flight import InFlightJob
 from .jobs import JobMessage
+from .marker_wait import LONGEST_BLOCK, MarkerWait
 from .replies import GONE, NOT_OWNED
 from .schedulers import SchedulerStopped
 from .shares import Share
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 #: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.
 CONSUMER_ERRORS = (*REDIS_ERRORS, EchoMQError)
-
-#: How long to wait while only suspects are left, in seconds.
-SUSPECT_WAIT = 0.1
 
 
 class JobConsumer(Consumer):
@@ -50,10 +48,9 @@ class JobConsumer(Consumer):
         self.channel: QueueChannel = broker.channel(queue_name)
         self.prefetch = prefetch
         self.timeout: float = timeout / 1000
-        self.waiting_client: Any
-        self.longest_block: float
-        self.waiting_client, self.longest_block = broker.connections.waiting(self.channel.queue.keys, self.timeout)
-        self._is_shown = False
+        self._has_marker = False
+        self.marker_wait: MarkerWait = MarkerWait(broker.connections.fetching, self.channel.queue.keys)
+        broker.in_flight.add_waiting(self.marker_wait)
 
     def __next__(self) -> JobMessage | None:
         try:
@@ -97,18 +94,27 @@ class JobConsumer(Consumer):
         channel.fetched.clear()
 
     def close(self) -> None:
+        self.broker.in_flight.remove_waiting(self.marker_wait)
         try:
+            self._end_block()
             self.requeue([])
-        except ConnectionClosed as error:
+        except (ConnectionClosed, *CONSUMER_ERRORS) as error:
             self.logger.debug("Fetched messages stay in memory for the next consumer: %s", error)
-        drop_idle_connections(self.waiting_client)  # nobody sees a worker any more that is not there
+        finally:
+            self.marker_wait.close()
 
     def _drain(self) -> None:
         """A worker that is about to end fetches nothing, and gives back at once
         what no thread of its own will run.
         """
+        self._end_block()
         self.requeue([])
         time.sleep(self.timeout)
+
+    def _end_block(self) -> None:
+        """Wait for the marker no more, and leave it to others."""
+        if self.marker_wait.end():
+            self.channel.queue.put_marker_back()
 
     def _next_fetched(self) -> JobMessage | None:
         fetched = self.channel.fetched
@@ -130,9 +136,9 @@ class JobConsumer(Consumer):
         if self.broker.locks.is_cut_off:
             time.sleep(self.timeout)
             return None
-        if not self._is_shown:  # connect: a worker is seen by that, although it may be too busy to wait
-            self.waiting_client.ping()
-            self._is_shown = True
+        self.marker_wait.connect()
+        if self.marker_wait.is_blocking and not self._wait_for_job():
+            return None
         channel.is_empty = False
         share = self._free_threads()
         if share is not None:
@@ -155,8 +161,14 @@ class JobConsumer(Consumer):
             channel.fetch(again)
 
     def _free_threads(self) -> Share | None:
+        """Reserve threads, or wait for one.  Meanwhile other workers are to have the jobs that come."""
         share = self.channel.reserve(self.prefetch)
-        return share or self.broker.in_flight.wait_for_share(self.channel, self.prefetch, self.timeout)
+        if share is None:
+            if self.marker_wait.end() or self._has_marker:
+                self.channel.queue.put_marker_back()
+            share = self.broker.in_flight.wait_for_share(self.channel, self.prefetch, self.timeout)
+        self._has_marker = False
+        return share
 
     def _settle(self) -> None:
         """Fail the jobs that must not run, and let each scheduler add its next job."""
@@ -177,19 +189,21 @@ class JobConsumer(Consumer):
                 self.logger.error("Job scheduler %s of queue %r stops: %s", scheduler, channel.queue_name, fault)
             channel.to_advance.popleft()
 
-    def _wait_for_job(self) -> None:
+    def _wait_for_job(self) -> bool:
+        """Wait until there may be something to fetch.
+
+        Returns:
+          bool: False when there is nothing yet.
+        """
         channel = self.channel
-        if channel.suspects_left:
-            self.broker.in_flight.wait_for_suspect(min(self.timeout, SUSPECT_WAIT))
-            return
-        if channel.limited_for:
+        if channel.limited_for and not self.marker_wait.is_blocking:
             time.sleep(min(self.timeout, channel.limited_for / 1000))
-            return
-        seconds = self.longest_block
-        if channel.due_in >= 0:
-            seconds = min(seconds, channel.due_in / 1000)
-        if seconds > 0:
-            channel.queue.wait_for_marker(self.waiting_client, seconds)
+            return True
+        self.marker_wait.start(channel.due_in / 1000 if channel.due_in >= 0 else LONGEST_BLOCK)
+        self._has_marker = self.marker_wait.wait(self.timeout)
+        return self._has_marker or (
+            channel.suspects_left > 0 and self.broker.in_flight.may_run_suspect(channel.queue_name)
+        )
 
     def _end(self, job: InFlightJob) -> None:
         """Finish a job in Redis as its outcome says."""

@@ -4,8 +4,10 @@ import os
 import threading
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from .in_flight import ENDED, InFlightJob, State
+from .marker_wait import MarkerWait
 from .shares import Share, Turns
 from .suspects import Suspects
 
@@ -44,6 +46,7 @@ class InFlightJobs:
         self._all_busy = 0
         self.suspects = Suspects()
         self._turns = Turns()
+        self._waiting: WeakSet[MarkerWait] = WeakSet()
         # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.
         self.mutex: threading.RLock = threading.RLock()
         self._changed = threading.Condition(self.mutex)
@@ -58,6 +61,7 @@ class InFlightJobs:
         with self.mutex:
             self.is_draining = True
             self._changed.notify_all()
+            self._wake_waiting()
 
     def hold(self, job: InFlightJob) -> None:
         """Note a job that was fetched."""
@@ -84,8 +88,10 @@ class InFlightJobs:
             self.suspects.in_flight -= job.fetched.is_suspect
         # The call that finishes a job fetches for its own queue: only others need to be woken.
         will_fetch = state is State.FINISHING and not self._turns.is_for_another(job.queue_name)
-        if (newly_busy < 0 and not will_fetch) or (state in ENDED and job.fetched.is_suspect):
+        if newly_busy < 0 and not will_fetch:
             self._changed.notify_all()
+        if state in ENDED and job.fetched.is_suspect:
+            self._wake_waiting()
 
     def clear(self) -> None:
         """Forget every job.  Those that do not run yet are not to be run any more."""
@@ -180,15 +186,28 @@ class InFlightJobs:
         with self.mutex:
             self.suspects.note_crowd(queue_name, waiting)
 
-    def wait_for_suspect(self, timeout: float) -> None:
-        """Wait until no suspect is in flight, or for so many seconds."""
+    def may_run_suspect(self, queue_name: str) -> bool:
+        """Whether one more job of a queue may run that has stalled before."""
         with self.mutex:
-            self._changed.wait_for(lambda: not self.suspects.in_flight or self.is_draining, timeout)
+            return self._turns.allowed_suspects(queue_name, self.suspects, self._live_threads())[0] > 0
+
+    def add_waiting(self, marker_wait: MarkerWait) -> None:
+        """Wake what waits for a job when the worker drains, or when a suspect may run."""
+        with self.mutex:
+            self._waiting.add(marker_wait)
+
+    def remove_waiting(self, marker_wait: MarkerWait) -> None:
+        with self.mutex:
+            self._waiting.discard(marker_wait)
 
     def wake(self) -> None:
         """Let those that wait look again."""
         with self.mutex:
             self._changed.notify_all()
+
+    def _wake_waiting(self) -> None:
+        for each in self._waiting:
+            each.wake()
 
     def _live_threads(self) -> int | None:
         """How many threads there are to run jobs on, or None where no worker has booted."""

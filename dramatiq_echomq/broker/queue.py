@@ -19,9 +19,6 @@ META_VERSION = "echomq:1"
 #: How many jobs one call gives back or removes.
 BATCH = 1_000
 
-#: The shortest wait for a marker in s. Redis before 7 cuts a timeout down to whole ms, and 0 is for ever.
-SHORTEST_WAIT = 0.002
-
 
 @dataclasses.dataclass(frozen=True)
 class Fetch:
@@ -128,14 +125,9 @@ class JobQueue:
             lost += self._run("requeueJobs-1.lua", *pairs)
         return lost
 
-    def wait_for_marker(self, client: Any, seconds: float) -> None:
-        """Wait until there may be something to take.
-
-        Parameters:
-          client(redis.Redis): A client whose timeout is longer than that.
-          seconds(float)
-        """
-        client.bzpopmin(self.keys.marker, max(seconds, SHORTEST_WAIT))
+    def put_marker_back(self) -> None:
+        """Wake another worker, which may fetch what this one cannot."""
+        self.client.zadd(self.keys.marker, {"0": 0})
 
     def counts(self) -> QueueCounts:
         """Count the jobs in each state.  It is no transaction, which Redis

@@ -62,11 +62,14 @@ class Turns:
         """Reserve threads, and suspects as far as they may run now."""
         self._turn += 1
         self._last_turns[queue_name] = self._turn
-        reserved = sum(share.suspects for share in self._shares)
-        allowed, is_together = suspects.allowed(queue_name, reserved, pool)
+        allowed, is_together = self.allowed_suspects(queue_name, suspects, pool)
         share = Share(queue_name, threads, allowed, is_together)
         self._shares.add(share)
         return share
+
+    def allowed_suspects(self, queue_name: str, suspects: Suspects, pool: int | None) -> tuple[int, bool]:
+        """How many suspects may run now, besides those that are reserved, and whether beside each other."""
+        return suspects.allowed(queue_name, sum(share.suspects for share in self._shares), pool)
 
     def release(self, share: Share, *, keeps_suspects: bool) -> None:
         """Give a share back, or all of it but its suspects."""

@@ -3,7 +3,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-from collections.abc import Callable
 from logging import getLogger
 from typing import Any
 from urllib.parse import urlsplit
@@ -116,7 +115,6 @@ def client_with(
     socket_timeout: float | None = None,
     resending: float = RESENDING,
     resend_after: tuple[type[Exception], ...] = BROKEN_OR_SILENT,
-    on_connect: Callable[[Any], None] | None = None,
 ) -> Any:
     """Make a client of the same server with connections of its own.
 
@@ -127,8 +125,6 @@ def client_with(
       resending(float): For how many seconds a command is sent again when the
         connection breaks; 0 for never.
       resend_after(tuple): The errors after which it is.
-      on_connect(Callable): What prepares each connection; None for what the
-        client has.
 
     Returns:
       redis.Redis: The new client.  That of a cluster shares its connections
@@ -149,8 +145,6 @@ def client_with(
         retry_on_timeout=False,
         **resending_parameters(resending, resend_after),
     )
-    if on_connect is not None:
-        parameters["redis_connect_func"] = on_connect
     if isinstance(pool, SentinelConnectionPool):
         own: redis.ConnectionPool = SentinelConnectionPool(
             pool.service_name,

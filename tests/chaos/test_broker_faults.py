@@ -7,7 +7,7 @@ import redis
 from dramatiq.middleware import Retries
 
 from dramatiq_echomq import EchoMQBroker
-from dramatiq_echomq.broker.queue import JobQueue
+from dramatiq_echomq.broker.marker_wait import MarkerWait
 
 from ..support.faults import Faults, Log, quicken, recording_actor, running, settled
 from ..support.job_data import add, message
@@ -77,14 +77,14 @@ def test_every_message_runs_once_though_replies_are_lost(client, faults, script,
 
 @pytest.mark.parametrize("error", ERRORS, ids=ids)
 def test_a_wait_that_fails_ends_no_consumer(client, faults, monkeypatch, error):
-    wait, errors = JobQueue.wait_for_marker, [error, error]
+    start, errors = MarkerWait.start, [error, error]
 
-    def fail(queue, seconds):
+    def fail(marker_wait, seconds):
         if errors:
             raise errors.pop()
-        wait(queue, seconds)
+        start(marker_wait, seconds)
 
-    monkeypatch.setattr(JobQueue, "wait_for_marker", fail)
+    monkeypatch.setattr(MarkerWait, "start", fail)
     broker, log = EchoMQBroker(client=client, middleware=[]), Log()
     recording_actor(broker, log)
     with running(broker):
