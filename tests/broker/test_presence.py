@@ -52,6 +52,22 @@ def test_a_worker_is_registered_in_its_queues_until_it_ends(client, broker):
     wait_until(lambda: not connections_of(client, [worker.client_id]))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"protocol": 2}, {"protocol": 3}, {"decode_responses": True}, {"client_name": "own"}, {"health_check_interval": 1}],
+    ids=str,
+)
+def test_any_client_will_do(redis_url, client, options):
+    broker = EchoMQBroker(client=redis.Redis.from_url(redis_url, **options), middleware=[])
+    broker.declare_queue("q")
+    with working(broker):
+        worker = wait_until(lambda: only_registration(client))
+        client.client_kill_filter(_id=worker.client_id, skipme=False)
+        wait_until(lambda: only_registration(client) != worker)
+    assert registered(client) == {}
+    broker.close()
+
+
 def test_a_queue_that_is_consumed_later_is_registered_as_well(client, broker, monkeypatch):
     monkeypatch.setattr(presence, "SLICE", 0.02)
     with working(broker):
