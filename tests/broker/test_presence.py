@@ -54,7 +54,7 @@ def test_a_worker_is_registered_in_its_queues_until_it_ends(client, broker):
 
 @pytest.mark.parametrize(
     "options",
-    [{"protocol": 2}, {"protocol": 3}, {"decode_responses": True}, {"client_name": "own"}, {"health_check_interval": 1}],
+    [{"protocol": 2}, {"protocol": 3}, {"decode_responses": True}, {"client_name": "own"}],
     ids=str,
 )
 def test_any_client_will_do(redis_url, client, options):
