@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .inspection.inspector import QueueInspector
     from .inspection.records import ActionResult, JobDetails, JobPage, QueueInfo
     from .protocol.job_info import JobInfo
-    from .protocol.records import ActiveJob, FailedJob, QueueCounts, StalledCheck
+    from .protocol.records import ActiveJob, FailedJob, QueueCounts, StalledCheck, StalledHold
     from .recovery.checker import StalledChecker
     from .recovery.middleware import StalledCheckerMiddleware
     from .settings import Settings
@@ -53,6 +53,7 @@ __all__ = [
     "StalledCheck",
     "StalledChecker",
     "StalledCheckerMiddleware",
+    "StalledHold",
     "StalledSignals",
 ]
 
@@ -79,6 +80,7 @@ _HOMES = {
     "SettingError": "errors",
     "Settings": "settings",
     "StalledCheck": "protocol.records",
+    "StalledHold": "protocol.records",
     "StalledChecker": "recovery.checker",
     "StalledCheckerMiddleware": "recovery.middleware",
     "StalledSignals": "signals",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from .errors import SettingError, UnknownSetting
-from .validation import require_prefix, require_whole_number
+from .validation import require_prefix, require_share, require_whole_number
 
 ENVIRONMENT_PREFIX = "DRAMATIQ_ECHOMQ_"
 DJANGO_SETTING = "DRAMATIQ_ECHOMQ"
@@ -38,11 +38,21 @@ def _whole_number_or_none(*, minimum: int) -> Any:
     return _setting(None, check, parse)
 
 
-def _number_or_text(written: str) -> int | str:
+def _number_or_text(written: str, kind: type[Any] = int) -> Any:
     try:
-        return int(written)
+        return kind(written)
     except ValueError:
         return written
+
+
+def _share_or_none() -> Any:
+    def check(name: str, value: Any, source: str) -> float | None:
+        return require_share(name, value, source=source)
+
+    def parse(written: str) -> float | str | None:
+        return None if written.strip().lower() in _NONE else _number_or_text(written, float)
+
+    return _setting(None, check, parse)
 
 
 def _switch(default: bool) -> Any:
@@ -76,6 +86,9 @@ class Settings:
       stalled_interval(int): The ms between two checks of a queue.
       max_stalled_count(int): How often a job may stall and come back.
       batch_size(int): How many ids one script call looks at.
+      max_recovered_share(float): The share of the active jobs, above 0 and up
+        to 1, that a check may recover at once.  One that would recover more
+        does nothing for one round.  None for any.
       report_only(bool): Whether checks only say what they would do.
       crash_detection(bool): Whether workers are seen to be gone when their
         connection to Redis closes.
@@ -96,6 +109,7 @@ class Settings:
     stalled_interval: int = _whole_number(30_000, minimum=1)
     max_stalled_count: int = _whole_number(1, minimum=0)
     batch_size: int = _whole_number(1_000, minimum=1)
+    max_recovered_share: float | None = _share_or_none()
     report_only: bool = _switch(False)
     crash_detection: bool = _switch(True)
     crash_grace: int = _whole_number(3_000, minimum=1)

@@ -78,6 +78,19 @@ class StalledSignals(Middleware):
           error(Exception): Why it could not be made, else None.
         """
 
+    def after_stalled_hold(self, broker: Broker, queue_name: str, *, would_recover: int, active: int) -> None:
+        """Called when a check begins to hold: it would have recovered more of
+        the active jobs at once than ``max_recovered_share`` allows.  Nothing
+        is done to them for one round, and the next sweep goes through.
+
+        Parameters:
+          broker(Broker)
+          queue_name(str)
+          would_recover(int): How many jobs would have gone back to wait or
+            failed.  Counted for up to 1,000 active jobs, else an estimate.
+          active(int): How many jobs are active.
+        """
+
     def after_crash_seen(self, broker: Broker, queue_name: str, worker: str, job_ids: Sequence[str]) -> None:
         """Called when a worker process is gone without having said goodbye,
         once for each queue that it worked on, before the check that recovers

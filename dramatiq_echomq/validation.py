@@ -25,6 +25,19 @@ def require_whole_number(name: str, value: Any, *, minimum: int, source: str = "
     return value
 
 
+def require_share(name: str, value: Any, *, source: str = "keyword argument") -> float | None:
+    """Validate a share, above 0 and up to 1, or None.
+
+    Raises:
+      SettingError: For anything else.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise SettingError(name, source, value, "a number above 0 and up to 1, say 0.5, or None")
+    return float(value)
+
+
 def require_prefix(value: Any, *, source: str = "keyword argument") -> str:
     """Validate a key prefix: text, not empty, without a last colon.
 

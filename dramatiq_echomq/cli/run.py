@@ -97,7 +97,7 @@ class Sweeps:
         self._trouble_ended(queue_name)
         if check.skipped:
             return check.throttled_for
-        if check.recovered or check.failed or check.marked or check.dropped or check.oddities:
+        if check.recovered or check.failed or check.marked or check.dropped or check.hold or check.oddities:
             self._tell_check(check)
         return None
 

@@ -50,6 +50,7 @@ class Session:
             stalled_interval=settings.stalled_interval,
             max_stalled_count=settings.max_stalled_count,
             batch_size=settings.batch_size,
+            max_recovered_share=settings.max_recovered_share,
         )
 
     @functools.cached_property

@@ -63,6 +63,8 @@ def check_summary(check: StalledCheck, would: bool = False) -> str:
         parts.append(f"{check.marked} without a lock marked")
     if check.dropped:
         parts.append(f"{check.dropped} finished or gone dropped from active")
+    if check.hold:
+        parts.append(f"held: {check.hold.would_recover} of {check.hold.active} would be brought back at once")
     parts += [f"job {ids_shown([job_id])}: {oddity}" for job_id, oddity in check.oddities]
     return ("would be: " if would and parts else "") + ("; ".join(parts) or "nothing stalled")
 

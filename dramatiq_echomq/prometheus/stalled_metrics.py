@@ -27,6 +27,7 @@ COUNTERS = {
     "stalled_check_errors": "Checks that could not be made.",
     "stalled_recovered": "Stalled jobs that went back to wait.",
     "stalled_failed": "Jobs that had stalled too often and were failed.",
+    "stalled_holds": "Times that checks were held, since they would have recovered too many jobs at once.",
     "stalled_reports": "Checks that only reported what they would do.",
     "crashes_seen": "Worker processes that were killed.",
     "locks_lost": "Jobs that were given up since their lock was lost.",
@@ -51,6 +52,8 @@ class StalledMetrics(StalledSignals):
       could not be made.
     * ``dramatiq_echomq_stalled_recovered_total``
     * ``dramatiq_echomq_stalled_failed_total``
+    * ``dramatiq_echomq_stalled_holds_total``: times that a check was held by
+      ``max_recovered_share``.
     * ``dramatiq_echomq_stalled_reports_total``: where checks only report, this
       is counted, and the three that say what was done are not.
     * ``dramatiq_echomq_crashes_seen_total``: worker processes that were killed.
@@ -121,6 +124,9 @@ class StalledMetrics(StalledSignals):
         self._count("stalled_reports", queue_name)
         self._reported.labels(queue_name, "recover").set(len(would_recover))
         self._reported.labels(queue_name, "fail").set(len(would_fail))
+
+    def after_stalled_hold(self, broker: Broker, queue_name: str, *, would_recover: int, active: int) -> None:
+        self._count("stalled_holds", queue_name)
 
     def after_crash_seen(self, broker: Broker, queue_name: str, worker: str, job_ids: Sequence[str]) -> None:
         self._count("crashes_seen", queue_name)

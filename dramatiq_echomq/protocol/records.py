@@ -29,6 +29,22 @@ class FailedJob:
 
 
 @dataclass(frozen=True)
+class StalledHold:
+    """Why a check did nothing: ``max_recovered_share`` was exceeded.
+
+    Parameters:
+      would_recover(int): How many jobs it would have recovered or failed at
+        once.  Counted for up to 1,000 active jobs, else an estimate.
+      active(int): How many jobs are active.
+      is_new(bool): Whether the hold begins with this check.
+    """
+
+    would_recover: int
+    active: int
+    is_new: bool
+
+
+@dataclass(frozen=True)
 class StalledCheck:
     """What one check of a queue did.
 
@@ -48,6 +64,7 @@ class StalledCheck:
       recovered_ages(tuple[int | None, ...]): For each recovered job, the ms
         since the worker that was lost had fetched it: the time that it ran,
         and the time that nobody had it.  None where no worker said when.
+      hold(StalledHold | None): Why the check did nothing, for now.
     """
 
     queue_name: str
@@ -62,6 +79,7 @@ class StalledCheck:
     failed_jobs: tuple[FailedJob, ...] = ()
     oddities: tuple[tuple[str, str], ...] = ()
     recovered_ages: tuple[int | None, ...] = field(default=(), compare=False)
+    hold: StalledHold | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .keys import id_to_text
 from .payload import Payload, read_payload
-from .records import ActiveJob, FailedJob, StalledCheck
+from .records import ActiveJob, FailedJob, StalledCheck, StalledHold
 
 
 class StalledReply(NamedTuple):
@@ -27,6 +27,7 @@ class StalledReply(NamedTuple):
     verdicts: list[list[Any]]
     remaining: int | bytes
     recovered_ages: list[int]
+    hold: list[int]
 
 
 def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck:
@@ -51,6 +52,7 @@ def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck
         failed_jobs=failed_jobs,
         oddities=tuple(oddities),
         recovered_ages=tuple(age if age >= 0 else None for reply in replies for age in reply.recovered_ages),
+        hold=StalledHold(hold[0], hold[1], bool(hold[2])) if (hold := replies[0].hold) else None,
     )
 
 

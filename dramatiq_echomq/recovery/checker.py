@@ -14,7 +14,14 @@ from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import ActiveJob, StalledCheck
 from ..protocol.replies import StalledReply, active_job_from, check_from, with_copies
 from ..settings import Settings
-from ..validation import require_client, require_hash_tag, require_no_others, require_prefix, require_whole_number
+from ..validation import (
+    require_client,
+    require_hash_tag,
+    require_no_others,
+    require_prefix,
+    require_share,
+    require_whole_number,
+)
 
 
 class StalledChecker:
@@ -36,6 +43,9 @@ class StalledChecker:
         Defaults to 1; a job that stalls more often is moved to ``failed``.
       batch_size(int): How many ids one script call looks at, so that Redis
         is never blocked for long.  Defaults to 1,000.
+      max_recovered_share(float): The share of the active jobs that a sweep may
+        recover at once; one that would recover more does nothing for one
+        round.  Defaults to None: any.
       dead_message_ttl(int): How many ms a check keeps failed jobs whose opts
         do not say so.  Defaults to None: they are left alone.
 
@@ -51,6 +61,7 @@ class StalledChecker:
         stalled_interval: int = Settings.stalled_interval,
         max_stalled_count: int = Settings.max_stalled_count,
         batch_size: int = Settings.batch_size,
+        max_recovered_share: float | None = None,
         dead_message_ttl: int | None = None,
         **unknown: NoReturn,
     ) -> None:
@@ -62,17 +73,20 @@ class StalledChecker:
         self.stalled_interval: int = require_whole_number("stalled_interval", stalled_interval, minimum=1)
         self.max_stalled_count: int = require_whole_number("max_stalled_count", max_stalled_count, minimum=0)
         self.batch_size: int = require_whole_number("batch_size", batch_size, minimum=1)
+        self.max_recovered_share: float | None = require_share("max_recovered_share", max_recovered_share)
         if dead_message_ttl is not None:
             require_whole_number("dead_message_ttl", dead_message_ttl, minimum=1_000)
         self.dead_message_ttl: int | None = dead_message_ttl
         self._sweeper_id = uuid.uuid4().hex
         self._sweeps = itertools.count(1)
 
-    def check(self, queue_name: str) -> StalledCheck:
+    def check(self, queue_name: str, *, may_be_held: bool = False) -> StalledCheck:
         """Check a queue now, whatever other sweepers do.
 
         Parameters:
           queue_name(str)
+          may_be_held(bool): Whether ``max_recovered_share`` holds this check
+            as it does a sweep.  Whoever checks by hand means it.
 
         Returns:
           StalledCheck: What the check did.
@@ -81,20 +95,23 @@ class StalledChecker:
           QueueRefused: When the queue's keys are not what they should be.
           redis.RedisError: When Redis cannot be used.
         """
-        return self._sweep_in_batches(QueueKeys(queue_name, self.prefix), interval="")
+        return self._sweep_in_batches(QueueKeys(queue_name, self.prefix), interval="", may_be_held=may_be_held)
 
     def sweep(self, queue_name: str) -> StalledCheck:
         """Check a queue unless a sweeper did so within ``stalled_interval``.
         This is what is to be called periodically, by any number of sweepers.
 
         Returns:
-          StalledCheck: What the check did; ``skipped`` when there was none.
+          StalledCheck: What the check did; ``skipped`` when there was none,
+          and with a ``hold`` when it would have recovered too many.
 
         Raises:
           QueueRefused: When the queue's keys are not what they should be.
           redis.RedisError: When Redis cannot be used.
         """
-        return self._sweep_in_batches(QueueKeys(queue_name, self.prefix), interval=self.stalled_interval)
+        return self._sweep_in_batches(
+            QueueKeys(queue_name, self.prefix), interval=self.stalled_interval, may_be_held=True
+        )
 
     def job_stalled(self, queue_name: str, job_id: str | bytes) -> bool:
         """Tell whether a job is in ``active`` and has no lock.
@@ -123,14 +140,14 @@ class StalledChecker:
             jobs += [active_job_from(row) for row in reply.verdicts]
         return with_copies(jobs)
 
-    def _sweep_in_batches(self, keys: QueueKeys, *, interval: int | str) -> StalledCheck:
+    def _sweep_in_batches(self, keys: QueueKeys, *, interval: int | str, may_be_held: bool) -> StalledCheck:
         # With the process: a checker that is made before a fork is one sweeper in each of them.
         sweep_id = f"{self._sweeper_id}.{os.getpid()}/{next(self._sweeps)}"
         replies: list[StalledReply] = []
         remaining: int | bytes = b""
         offset, anchor = 0, b""
         while offset >= 0:
-            call = keys, interval, sweep_id, len(replies), offset, anchor, "", remaining
+            call = keys, interval, sweep_id, len(replies), offset, anchor, "", remaining, may_be_held
             try:
                 reply = self._call(*call)
             except (redis.ConnectionError, redis.TimeoutError):
@@ -153,6 +170,7 @@ class StalledChecker:
         anchor: bytes,
         mode: str,
         remaining: int | bytes,
+        may_be_held: bool = False,
     ) -> StalledReply:
         move_stalled_jobs_to_wait = scripts.load("moveStalledJobsToWait-8.lua")
         reply = move_stalled_jobs_to_wait(
@@ -180,6 +198,8 @@ class StalledChecker:
                 mode,
                 "" if self.dead_message_ttl is None else self.dead_message_ttl,
                 remaining,
+                self.max_recovered_share if may_be_held and self.max_recovered_share else "",
+                self.stalled_interval,
             ],
             only_reads=mode == "report",
         )

@@ -49,6 +49,11 @@ class StalledCheckerMiddleware(Middleware):
       queues(Iterable[str]): The queues to check.  Defaults to all that the
         worker consumes.
       batch_size(int): How many ids one script call looks at.  Defaults to 1,000.
+      max_recovered_share(float): The share of the active jobs, above 0 and up
+        to 1, that a check may recover at once.  One that would recover more
+        does nothing for one round, and the next sweep goes through.  Jobs of
+        workers that were seen to be killed do not count.  Defaults to None:
+        any.
       report_only(bool): Only log and signal what checks would do.  Every
         worker process reports for itself.  Defaults to False.
       crash_detection(bool): Whether to recover the jobs of a worker of
@@ -74,6 +79,7 @@ class StalledCheckerMiddleware(Middleware):
         max_stalled_count: int | None = None,
         queues: Iterable[str] | None = None,
         batch_size: int | None = None,
+        max_recovered_share: float | None = None,
         report_only: bool | None = None,
         crash_detection: bool | None = None,
         crash_grace: int | None = None,
@@ -87,6 +93,7 @@ class StalledCheckerMiddleware(Middleware):
             stalled_interval=stalled_interval,
             max_stalled_count=max_stalled_count,
             batch_size=batch_size,
+            max_recovered_share=max_recovered_share,
             report_only=report_only,
             crash_detection=crash_detection,
             crash_grace=crash_grace,

@@ -56,6 +56,7 @@ class Recoverer:
             prefix=settings.prefix,
             stalled_interval=settings.stalled_interval,
             max_stalled_count=settings.max_stalled_count,
+            max_recovered_share=settings.max_recovered_share,
             batch_size=settings.batch_size,
             dead_message_ttl=dead_message_ttl,
         )
@@ -131,12 +132,12 @@ class Recoverer:
 
     def check_now(self, queue_name: str) -> bool:
         """Check one queue whatever other sweepers do, and tell the result.
-        Never raises.
+        When it is held, the next sweep recovers the jobs.  Never raises.
 
         Returns:
           bool: False when the check could not be made.
         """
-        check = self._try_check(queue_name, self.checker.check)
+        check = self._try_check(queue_name, lambda name: self.checker.check(name, may_be_held=True))
         if check is None:
             return False
         self.log.checked(check, self._message_ids(check))
@@ -197,6 +198,11 @@ class Recoverer:
 
     def _tell(self, check: StalledCheck) -> None:
         name = check.queue_name
+        if check.hold:
+            if check.hold.is_new:
+                would = {"would_recover": check.hold.would_recover, "active": check.hold.active}
+                send_signal(self.broker, "after_stalled_hold", name, **would)
+            return
         send_signal(self.broker, "after_stalled_check", name, recovered=check.recovered, failed=check.failed)
         if check.recovered_ids:
             send_signal(self.broker, "after_stalled_recovered", name, check.recovered_ids)

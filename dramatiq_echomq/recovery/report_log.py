@@ -38,6 +38,7 @@ class ReportLog:
           check(StalledCheck)
           message_ids(Mapping): The ids of the jobs' messages, as far as known.
         """
+        self._log_hold(check)
         found = (check.recovered_ids, check.failed_ids)
         if not self.report_only or self._reported.get(check.queue_name) != found:
             self._reported[check.queue_name] = found
@@ -76,6 +77,16 @@ class ReportLog:
         self._troubled.remove(where)
         self.logger.info("Stalled jobs of %s are recovered again.", where)
         return True
+
+    def _log_hold(self, check: StalledCheck) -> None:
+        if check.hold and check.hold.is_new:
+            self.logger.warning(
+                "%s of queue %r would be recovered at once, of %d that are active: more than max_recovered_share "
+                "allows. Nothing is done for one round; the next sweep recovers those that still have no lock.",
+                counted(check.hold.would_recover, "job"),
+                check.queue_name,
+                check.hold.active,
+            )
 
     def _log_recovered(self, check: StalledCheck, message_ids: Mapping[str, str]) -> None:
         if check.recovered_ids:

@@ -36,6 +36,9 @@ class Recorder(StalledSignals):
     def after_stalled_report(self, broker, queue_name, *, would_recover, would_fail):
         self.signals.append(("report", queue_name, (tuple(would_recover), tuple(would_fail))))
 
+    def after_stalled_hold(self, broker, queue_name, *, would_recover, active):
+        self.signals.append(("hold", queue_name, (would_recover, active)))
+
     def after_lock_lost(self, broker, queue_name, job_id):
         self.signals.append(("lock lost", queue_name, job_id))
 

@@ -16,9 +16,11 @@ With these three it does one whole check, at once and unthrottled. The rest is o
       7 number of this call in its sweep, from 0
       8 and 9 where the last call stopped: its offset and its anchor
       10 "report": write nothing and say what a check would do
-      11 how many ms failed jobs are kept whose opts do not say so; after the last call, at most
-         1,000 that are older are removed. Empty for all
+      11 how many ms failed jobs are kept whose opts do not say so: the last call removes up to 1,000. Empty for all
       12 how many ids are still to be looked at, as the last reply said
+      13 the share of the active jobs, up to 1, that may be recovered at once: a check that would
+         recover more is held, and the next sweep goes through. Empty for all
+      14 how many ms there are between two sweeps
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
@@ -26,11 +28,11 @@ Returns a list:
       7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
+      11 in a report, for each id: id, name, worker, a line, and the data unless it is large; in the line: TTL of
+         the lock in ms (-2 without), marked, stalls, attempts, verdict, the verdict once marked, processedOn
       12 how many ids are still to be looked at, once the sweep has moved some; else empty
-      11 in a report, for each id: id, name, worker, a line, and the data unless it is large; in the
-         line: TTL of the lock in ms (-2 without), marked, stalls, attempts, verdict, the verdict
-         once it is marked, processedOn
       13 for each id recovered, the ms since a worker fetched it, or -1 where no `processedOn` says so
+      14 of a check that was held: how many it would have recovered, how many are active, 1 if it is the first
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
 that is stalled. A call of a command costs more than what it does, so most are made once for
@@ -52,6 +54,7 @@ marks, and those left over at the end name ids that are no longer in `active`.
 --- include finish/retention
 --- include stalled/call
 --- include stalled/throttle
+--- include stalled/hold
 --- include stalled/cursor
 --- include stalled/marks
 --- include stalled/reply
@@ -100,5 +103,8 @@ write_although_full(queue)
 local waits = call.interval and call.step == 0 and throttled(call)
 if waits then
   return reply(call, waits, true)
+end
+if call.max_share and call.step == 0 and is_held(call) then
+  return reply(call, -1, true)
 end
 return check()

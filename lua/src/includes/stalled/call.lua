@@ -27,6 +27,9 @@ local function read_call()
     throttle = throttle,
     record = record, -- the reply, in case this call is sent twice
     marks = is_report and queue.stalled or record .. ":marks", -- ids that an earlier check has marked
+    max_share = number(ARGV[13]), -- of the active jobs, that may be recovered at once
+    hold_interval = number(ARGV[14]) or 30000, -- for about how many ms a check is held that would recover more
+    hold = throttle .. ":hold", -- the sweep that began to hold, and when
     done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
 
     counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },

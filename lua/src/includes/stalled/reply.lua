@@ -9,7 +9,7 @@ local function reply(call, waits, ended)
   return {
     counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
     call.oddities, next_offset, next_anchor, call.verdicts, call.remaining or "",
-    call.recovered_ages,
+    call.recovered_ages, call.held or {},
   }
 end
 
