@@ -17,9 +17,11 @@ With these three it does one whole check, at once and unthrottled. The rest is o
       7 number of this call in its sweep, from 0
       8 and 9 where the last call stopped: its offset and its anchor
       10 "report": write nothing and say what a check would do
-      11 how many ms failed jobs are kept whose opts do not say so; after the last call, at most
-         1,000 that are older are removed. Empty for all
+      11 how many ms failed jobs are kept whose opts do not say so: the last call removes up to 1,000. Empty for all
       12 how many ids are still to be looked at, as the last reply said
+      13 the share of the active jobs, up to 1, that may be recovered at once: a check that would
+         recover more is held, and the next sweep goes through. Empty for all
+      14 how many ms there are between two sweeps
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
@@ -27,11 +29,11 @@ Returns a list:
       7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
+      11 in a report, for each id: id, name, worker, a line, and the data unless it is large; in the line: TTL of
+         the lock in ms (-2 without), marked, stalls, attempts, verdict, the verdict once marked, processedOn
       12 how many ids are still to be looked at, once the sweep has moved some; else empty
-      11 in a report, for each id: id, name, worker, a line, and the data unless it is large; in the
-         line: TTL of the lock in ms (-2 without), marked, stalls, attempts, verdict, the verdict
-         once it is marked, processedOn
       13 for each id recovered, the ms since a worker fetched it, or -1 where no `processedOn` says so
+      14 of a check that was held: how many it would have recovered, how many are active, 1 if it is the first
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
 that is stalled. A call of a command costs more than what it does, so most are made once for
@@ -477,6 +479,9 @@ local function read_call()
     throttle = throttle,
     record = record, -- the reply, in case this call is sent twice
     marks = is_report and queue.stalled or record .. ":marks", -- ids that an earlier check has marked
+    max_share = number(ARGV[13]), -- of the active jobs, that may be recovered at once
+    hold_interval = number(ARGV[14]) or 30000, -- for about how many ms a check is held that would recover more
+    hold = throttle .. ":hold", -- the sweep that began to hold, and when
     done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
 
     counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },
@@ -570,6 +575,86 @@ local function all_are_jobs(call, ids)
     end
   end
   return #ids > 0
+end
+
+--- includes/stalled/hold.lua
+-- Protection from mass stalls: a sweep that would recover too many of the active jobs at once
+-- does nothing for one round. It costs little: at most 1,000 ids are looked at. Takes the `call`
+-- of stalled/call. Needs:
+
+local SAMPLE, PARTS = 1000, 20 -- how many ids are looked at, and in how many parts of a long list
+
+-- The ids of the active jobs, or of a long list as many as the sample has from all over it.
+local function sample_of(active, length)
+  if length <= SAMPLE then
+    return { redis.call("LRANGE", active, 0, -1) }, length
+  end
+  local parts, size = {}, SAMPLE / PARTS
+  for part = 0, PARTS - 1 do
+    local first = math.floor(part * (length - size) / (PARTS - 1))
+    parts[#parts + 1] = redis.call("LRANGE", active, first, first + size - 1)
+  end
+  return parts, SAMPLE
+end
+
+-- How many of these ids would be recovered or failed: marked, without a lock, and not finished.
+-- Those that were released since their worker was killed are no riddle, and do not count.
+local function count_stalled(call, ids)
+  local lockless, releases = {}, {}
+  for at, place in ipairs(lockless_places(call, ids)) do
+    lockless[at] = ids[place]
+  end
+  local marked = membership("SMISMEMBER", call.queue.stalled, lockless)
+  local completed = membership("ZMSCORE", call.queue.completed, lockless)
+  local failed = membership("ZMSCORE", call.queue.failed, lockless)
+  for at, id in ipairs(lockless) do
+    if marked[at] == 1 and not completed[at] and not failed[at] then
+      releases[#releases + 1] = call.prefix .. id .. ":released"
+    end
+  end
+  return #releases > 0 and #releases - redis.call("EXISTS", unpack(releases)) or 0
+end
+
+-- More than the share, whatever is lost in the arithmetic.
+local function is_too_many(call, count, active)
+  return count > call.max_share * active + 1e-6
+end
+
+-- How many jobs the check would recover, and of how many: exact up to the size of the sample.
+local function would_recover(call)
+  local queue = call.queue
+  local active = redis.call("LLEN", queue.active)
+  if not is_too_many(call, redis.call("SCARD", queue.stalled), active) then
+    return 0, active
+  end
+  local parts, looked_at = sample_of(queue.active, active)
+  local count = 0
+  for _, ids in ipairs(parts) do
+    count = count + count_stalled(call, ids)
+  end
+  return math.floor(count * active / looked_at + 0.5), active
+end
+
+-- Whether the hold that is on record has lasted for a round, and this is a sweep that may end it.
+local function is_over(call, holder, since)
+  return call.interval and holder ~= call.sweep and tonumber(call.timestamp) - since >= call.hold_interval / 2
+end
+
+-- Whether the check is held; then `held` of the call says how many jobs it would have recovered,
+-- how many are active, and 1 when the hold begins with it. All sweepers know of a hold.
+local function is_held(call)
+  local count, active = would_recover(call)
+  local holder, since = (attempt("GET", call.hold) or ""):match("^(.*)@(%d+)$")
+  if not is_too_many(call, count, active) or holder and is_over(call, holder, tonumber(since)) then
+    redis.call("DEL", call.hold)
+    return false
+  end
+  if not holder then
+    holder = call.sweep
+    redis.call("SET", call.hold, holder .. "@" .. call.timestamp, "PX", math.ceil(call.hold_interval * 3))
+  end
+  call.held = { count, active, holder == call.sweep and 1 or 0 }
+  return true
 end
 
 --- includes/stalled/cursor.lua
@@ -677,7 +762,7 @@ local function reply(call, waits, ended)
   return {
     counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
     call.oddities, next_offset, next_anchor, call.verdicts, call.remaining or "",
-    call.recovered_ages,
+    call.recovered_ages, call.held or {},
   }
 end
 
@@ -1508,5 +1593,8 @@ write_although_full(queue)
 local waits = call.interval and call.step == 0 and throttled(call)
 if waits then
   return reply(call, waits, true)
+end
+if call.max_share and call.step == 0 and is_held(call) then
+  return reply(call, -1, true)
 end
 return check()

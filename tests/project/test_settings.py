@@ -69,6 +69,19 @@ def test_a_switch_is_written_in_several_ways_in_the_environment(monkeypatch, wri
     assert Settings.load().report_only is value
 
 
+@pytest.mark.parametrize(("written", "value"), [("0.5", 0.5), ("1", 1.0), ("none", None), ("", None)])
+def test_a_share_is_read_from_the_environment(monkeypatch, written, value):
+    monkeypatch.setenv("DRAMATIQ_ECHOMQ_MAX_RECOVERED_SHARE", written)
+    assert Settings.load().max_recovered_share == value
+
+
+@pytest.mark.parametrize("written", ["half", "2", "0", "nan", "50%"])
+def test_what_is_no_share_is_named_with_its_variable(monkeypatch, written):
+    monkeypatch.setenv("DRAMATIQ_ECHOMQ_MAX_RECOVERED_SHARE", written)
+    with pytest.raises(SettingError, match="variable DRAMATIQ_ECHOMQ_MAX_RECOVERED_SHARE.*above 0 and up to 1"):
+        Settings.load()
+
+
 def complaint(**keywords) -> str:
     with pytest.raises(ValueError) as caught:
         StalledCheckerMiddleware(**keywords)
