@@ -78,7 +78,7 @@ def test_a_share_is_read_from_the_environment(monkeypatch, written, value):
 @pytest.mark.parametrize("written", ["half", "2", "0", "nan", "50%"])
 def test_what_is_no_share_is_named_with_its_variable(monkeypatch, written):
     monkeypatch.setenv("DRAMATIQ_ECHOMQ_MAX_RECOVERED_SHARE", written)
-    with pytest.raises(SettingError, match="variable DRAMATIQ_ECHOMQ_MAX_RECOVERED_SHARE.*above 0 and up to 1"):
+    with pytest.raises(SettingError, match=r"variable DRAMATIQ_ECHOMQ_MAX_RECOVERED_SHARE.*above 0 and up to 1"):
         Settings.load()
 
 
