@@ -27,6 +27,13 @@ def test_every_key_of_a_queue_is_described():
     assert missing == []
 
 
+def test_every_script_is_described():
+    page = section(text_of("protocol"), "Steps")
+    names = [path.name.partition("-")[0] for path in (ROOT / "lua").glob("*.lua")]
+
+    assert [name for name in sorted(names) if f"``{name}``" not in page] == []
+
+
 def test_every_field_that_a_script_writes_to_a_job_is_described():
     page = section(text_of("protocol"), "Fields of a job")
     fields = set()
