@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -142,3 +142,23 @@ def _shown(value: Any) -> str:
     except Exception:  # a whole number of many digits, among others
         return f"a value of type {type(value).__name__} that cannot be shown"
     return shown if len(shown) <= LENGTH_SHOWN else f"{shown[:LENGTH_SHOWN]}…"
+
+
+class MessagesNotAdded(EchoMQError):
+    """Some of many messages could not be enqueued.  What kept them from it is
+    the ``__cause__``.
+
+    Parameters:
+      added(list[Message]): Those that were.
+      uncertain(list[Message]): Those of the call that failed: when no reply
+        came, they may have been enqueued, all of them or none.  Sent again,
+        they may be there twice.
+    """
+
+    def __init__(self, added: Sequence[Any], uncertain: Sequence[Any] = ()) -> None:
+        super().__init__(
+            f"{len(added)} messages were enqueued (see .added), then a call failed"
+            + (f" with {len(uncertain)} more (see .uncertain)" if uncertain else "")
+        )
+        self.added = list(added)
+        self.uncertain = list(uncertain)

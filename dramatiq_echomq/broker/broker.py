@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from typing import Any
-from uuid import uuid4
 
 from dramatiq import Actor, Consumer, Message, MessageProxy, Middleware
-from dramatiq.common import current_millis, q_name
+from dramatiq.common import q_name
 from dramatiq.errors import QueueJoinTimeout
 
 from ..protocol.clients import client_from, client_of_parameters
@@ -16,17 +16,18 @@ from ..protocol.parameters import unknown_ones_named
 from ..protocol.records import QueueCounts
 from ..settings import Settings
 from ..signals import send_signal
-from ..validation import LARGEST_NUMBER, require_client, require_hash_tag
+from ..validation import require_client, require_hash_tag
 from .channel import QueueChannel
 from .connections import Connections
 from .consumer import JobConsumer
 from .encoding import message_id_of
+from .enqueueing import enqueue_many, new_job, with_job_id
 from .in_flight_jobs import InFlightJobs
-from .jobs import JOB_ID_OPTION, due_of, without_eta
+from .jobs import JOB_ID_OPTION
 from .lifecycle import LockingBroker
 from .lock_renewer import LockManager
 from .message_options import require_options
-from .options import POLICY_OPTIONS, opts_of, policies_of, priority_of
+from .options import POLICY_OPTIONS, policies_of
 from .presence import PRESENCE_TIMEOUT, Presence
 from .queue import JobQueue
 from .rules import rules_of
@@ -151,21 +152,41 @@ class EchoMQBroker(LockingBroker):
         Returns:
           Message: A copy that knows the id of its job.
         """
-        queue_name, job_id = q_name(message.queue_name), str(uuid4())
-        wait = min(max(int(delay), 0), LARGEST_NUMBER) if delay is not None else 0
-        due = due_of(message) if delay is None else 0
-        eta = current_millis() + wait if wait else due
-        options = {JOB_ID_OPTION: job_id, **({"eta": eta} if eta else {})}
-        message = message.copy(queue_name=queue_name, options=options)
+        message, when = with_job_id(message, delay)
         self.emit_before("enqueue", message, delay)
         try:
-            self._add_job(message, job_id, due, wait)
+            self.channel(message.queue_name).queue.add([new_job(self, message, when)])
         except Exception as error:
             self.note_failed_enqueue(error)
             raise
         self.note_enqueue(message)
         self.emit_after("enqueue", message, delay)
         return message
+
+    def enqueue_many(self, messages: Iterable[Message[Any] | tuple[Message[Any], int | None]]) -> list[Message[Any]]:
+        """Enqueue any number of messages of any queues, in few calls: what
+        :meth:`enqueue` does for each, many times faster.  Each call adds all
+        of its messages or none, and those of a queue keep their order.
+
+        Examples:
+
+          >>> broker.enqueue_many(resize.message(path) for path in paths)
+
+          >>> broker.enqueue_many([(remind.message(1), 60_000), (remind.message(2), 120_000)])
+
+        Parameters:
+          messages(Iterable): Messages, or pairs of a message and the minimum
+            number of ms to delay it by.
+
+        Raises:
+          MessagesNotAdded: When some could not be enqueued.  It says which
+            were, and its ``__cause__`` says why.
+
+        Returns:
+          list[Message]: Copies that know the ids of their jobs, in the order
+            of the messages.
+        """
+        return enqueue_many(self, messages)
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
         """Create a new consumer for a queue.
@@ -252,25 +273,6 @@ class EchoMQBroker(LockingBroker):
             if message_id in (job.message_id, message_id_of(queue.data_of(job.job_id) or b"")):
                 return queue.retry(job.job_id)
         return False
-
-    def _add_job(self, message: Message[Any], job_id: str, due: int, delay: int) -> None:
-        actor = self.actors.get(message.actor_name)
-        opts = opts_of(
-            message,
-            actor_options=actor.options if actor else {},
-            settings=self.settings,
-            due=due,
-            delay=delay,
-        )
-        self.channel(message.queue_name).queue.add(
-            job_id,
-            name=message.actor_name,
-            data=without_eta(message).encode(),
-            opts=opts,
-            due=due,
-            delay=delay,
-            priority=priority_of(opts),
-        )
 
     @property
     def policies(self) -> str:

@@ -50,6 +50,28 @@ class FetchedJob(NamedTuple):
         return self.stalls > 0
 
 
+class NewJob(NamedTuple):
+    """A job as the script takes it that adds it.
+
+    Parameters:
+      job_id(str): An id that no other job has had.
+      name(str)
+      data(bytes)
+      opts(str): A JSON object.
+      when(int | str): When it is due in ms since the epoch, or ``+`` and in
+        how many ms, or 0 for now.
+      priority(int | str): 0 for none, which goes before 1, which goes before
+        2; ``first`` to go before all that wait now.
+    """
+
+    job_id: str
+    name: str
+    data: bytes
+    opts: str = "{}"
+    when: int | str = 0
+    priority: int | str = 0
+
+
 class Outcome(NamedTuple):
     """How a job ended, from its ack or nack to the script.
 

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import QueueRefused
 from ..protocol import scripts
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import QueueCounts
-from .jobs import FetchedJob, Outcome
+from .jobs import FetchedJob, NewJob, Outcome
 from .replies import Reply, reply_from
 from .schedulers import Schedule, SchedulerStopped, next_job
 
@@ -61,34 +60,14 @@ class JobQueue:
         self.fetching_client = fetching_client
         self.rules = rules
         self._looks_at_all = True
+        self._looks_before_adding = True
 
-    def add(
-        self,
-        job_id: str,
-        *,
-        name: str,
-        data: bytes,
-        opts: Mapping[str, Any],
-        due: int = 0,
-        delay: int = 0,
-        priority: int | str = 0,
-    ) -> None:
-        """Add a job, once, however often the call is sent.
-
-        Parameters:
-          job_id(str): An id that no other job has had.
-          name(str)
-          data(bytes)
-          opts(Mapping)
-          due(int): When it is due in ms since the epoch, or 0 for now.
-          delay(int): Instead, in how many ms it is due.
-          priority(int): 0 for none, which goes before 1, which goes before 2;
-            ``first`` to go before all that wait now.
-        """
-        when = f"+{delay}" if delay else due
-        self._run(
-            "addJob-1.lua", job_id, name, data, json.dumps(opts or {}), scripts.TIME, when, priority, META_VERSION
-        )
+    def add(self, jobs: Sequence[NewJob]) -> None:
+        """Add jobs, all or none, and once however often the call is sent."""
+        looks_at_all, self._looks_before_adding = self._looks_before_adding, True
+        values = [value for job in jobs for value in job]
+        self._run("addJobs-1.lua", scripts.TIME, META_VERSION, int(looks_at_all), *values)
+        self._looks_before_adding = False  # until an error says otherwise
 
     def finish_and_fetch(
         self, finished: Sequence[tuple[FetchedJob, Outcome]], fetch: Fetch = NOTHING, *, policies: str = "{}"

@@ -9,6 +9,7 @@ import pytest
 from freezegun import freeze_time
 
 from dramatiq_echomq import EchoMQBroker, StalledChecker
+from dramatiq_echomq.broker.jobs import NewJob
 from dramatiq_echomq.broker.queue import Fetch
 
 from ..support.job_data import JOB, ack, add, id_of, nack, take
@@ -27,7 +28,7 @@ def test_messages_of_one_ms_keep_their_order_beyond_the_4096_places_that_it_has(
     put(client, delayed={str(at): due * 4096 + at for at in range(2 * 4_096 - 2)})
 
     for job_id in ("e", "a", "d", "b", "c"):
-        broker.channel("q").queue.add(job_id, name="work", data=b"{}", opts={}, due=due)
+        broker.channel("q").queue.add([NewJob(job_id, "work", b"{}", when=due)])
 
     last = [job_id.decode() for job_id in client.zrange("emq:q:delayed", -5, -1)]
     assert last == ["e", "a", "d", "b", "c"]

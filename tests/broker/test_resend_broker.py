@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dramatiq_echomq.broker.jobs import FetchedJob, Outcome
+from dramatiq_echomq.broker.jobs import FetchedJob, NewJob, Outcome
 from dramatiq_echomq.broker.queue import Fetch, JobQueue
 from dramatiq_echomq.broker.replies import FAILED_INSTEAD, FINISHED, NOT_OWNED, Finished
 from dramatiq_echomq.protocol.keys import QueueKeys
@@ -36,21 +36,25 @@ def finish(queue, job: FetchedJob, target: str, value: str, *, trace: str = "") 
 
 
 def adds(queue, plain_client):
-    return queue.add("new", name="work", data=b"{}", opts={})
+    return queue.add([NewJob("new", "work", b"{}")])
 
 
 def adds_delayed(queue, plain_client):
-    return queue.add("new", name="work", data=b"{}", opts={"delay": 9}, due=1_800_000_000_000)
+    return queue.add([NewJob("new", "work", b"{}", when=1_800_000_000_000), NewJob("soon", "work", b"{}", when="+9")])
 
 
 def adds_prioritized(queue, plain_client):
-    return queue.add("new", name="work", data=b"{}", opts={}, priority=3)
+    return queue.add([NewJob("new", "work", b"{}", priority=3)])
 
 
 def adds_one_that_was_taken_in_between(queue, plain_client):
-    queue.add("new", name="work", data=b"{}", opts={})
+    queue.add([NewJob("new", "work", b"{}")])
     fetch(plain_client, 1)
-    return queue.add("new", name="work", data=b"{}", opts={})
+    return queue.add([NewJob("new", "work", b"{}")])
+
+
+def adds_many(queue, plain_client):
+    return queue.add([NewJob(f"new{number}", "work", b"{}") for number in range(500)])
 
 
 def completes(queue, plain_client):
@@ -118,6 +122,7 @@ def resumes(queue, plain_client):
 
 CALLS = [
     adds,
+    adds_many,
     adds_delayed,
     adds_prioritized,
     adds_one_that_was_taken_in_between,

@@ -135,7 +135,7 @@ def test_a_worker_that_cannot_give_back_at_first_gives_all_back_in_order(client,
 @EACH
 def test_a_message_whose_enqueue_failed_was_added_at_most_once(client, faults, error, has_run):
     broker = EchoMQBroker(client=client, middleware=[])
-    faults.plan("addJob-1.lua", error, has_run=has_run)
+    faults.plan("addJobs-1.lua", error, has_run=has_run)
     with pytest.raises(type(error)):
         broker.enqueue(message(1))
     assert broker.get_queue_message_counts("q").waiting == int(has_run)

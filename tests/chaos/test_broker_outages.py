@@ -83,12 +83,12 @@ def test_a_worker_follows_a_failover_to_a_replica(server, monkeypatch, drops_con
 
 
 @pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("script", ["addJob-1.lua", "finishAndFetch-1.lua"])
+@pytest.mark.parametrize("script", ["addJobs-1.lua", "finishAndFetch-1.lua"])
 def test_a_reply_that_is_lost_on_its_way_repeats_nothing_and_loses_nothing(client, server, script, times):
     with server.client() as direct, LossyProxy(server.port) as proxy:
         broker, log = EchoMQBroker(host="127.0.0.1", port=proxy.port, middleware=[]), Log()
         recording_actor(broker, log)
-        for name in ("addJob-1.lua", "finishAndFetch-1.lua", "requeueJobs-1.lua"):
+        for name in ("addJobs-1.lua", "finishAndFetch-1.lua", "requeueJobs-1.lua"):
             direct.script_load(load(name).text)
         proxy.lose(*[load(script).sha.encode()] * times)
         for number in range(6):

@@ -130,7 +130,7 @@ def test_no_two_parts_of_a_script_share_a_name(path):
 
 
 def test_the_check_names_what_is_not_up_to_date_and_writes_nothing(copy):
-    changed, extra = copy / "lua" / "addJob-1.lua", copy / "lua" / "extra-0.lua"
+    changed, extra = copy / "lua" / "addJobs-1.lua", copy / "lua" / "extra-0.lua"
     changed.write_text("return 1\n")
     extra.write_text("return 2\n")
 
@@ -138,14 +138,14 @@ def test_the_check_names_what_is_not_up_to_date_and_writes_nothing(copy):
 
     assert outcome.returncode == 1
     assert outcome.stdout.splitlines() == [
-        "lua/addJob-1.lua is not up to date: run tools/build-lua",
+        "lua/addJobs-1.lua is not up to date: run tools/build-lua",
         "lua/extra-0.lua has no source in lua/src/commands",
     ]
     assert (changed.read_text(), extra.read_text()) == ("return 1\n", "return 2\n")
 
 
 def test_building_makes_the_check_pass(copy):
-    (copy / "lua" / "addJob-1.lua").unlink()
+    (copy / "lua" / "addJobs-1.lua").unlink()
     (copy / "lua" / "extra-0.lua").write_text("return 2\n")
 
     assert build(copy).returncode == 0

@@ -1,16 +1,19 @@
--- Built by tools/build-lua from lua/src/commands/addJob-1.lua: edit that file, not this one.
+-- Built by tools/build-lua from lua/src/commands/addJobs-1.lua: edit that file, not this one.
 --[[
-Adds a job to a queue.
+Adds jobs to a queue: all of them, or none.
 
 KEYS  1 meta
-ARGV  1 key prefix of the queue, with its last colon  2 id  3 name  4 data  5 opts, a JSON object
-      6 the time in ms, or 0 for the server's  7 when it is due in ms, or + and in how many ms, or 0 for now
-      8 priority, 0 for none, or `first`: fetched before all that wait now
-      9 what `version` of the meta becomes when there is none
+ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for the server's
+      3 what `version` of the meta becomes when there is none
+      4 1 to look at the types of all keys that may be written, 0 of none: the caller did not long ago
+      5 and on: six for each job:
+        id, name, data, opts as a JSON object,
+        when it is due in ms, or + and in how many ms, or 0 for now,
+        priority, 0 for none, or `first`: fetched before all that wait now
 
-Returns 1, or 0 when the job is there already: the call was sent twice.
+Returns how many were added. Those that are there already are not: the call was sent twice.
 
-Cost: O(log N) in the jobs delayed or prioritized.
+Cost: O(log N) in the jobs delayed or prioritized, for each job.
 --]]
 
 --- includes/values.lua
@@ -65,30 +68,6 @@ local function attempt(...)
   return reply
 end
 
---- includes/types.lua
--- Whether keys have the types that they should have. Needs:
-
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
-      end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-    end
-  end
-  return nil
-end
-
 --- includes/queue/keys.lua
 -- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
 -- include; queue/meta adds what the meta says to the same table.
@@ -113,6 +92,30 @@ local function types_of(queue, ...)
     queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
     queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
   }
+end
+
+--- includes/types.lua
+-- Whether keys have the types that they should have. Needs:
+
+-- What answers with a number if and only if a key has the type, or is not there. That costs
+-- half of what TYPE costs.
+local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+-- What is wrong with the first key that holds something else than it should, or nil.
+-- `types` is a list of a key, its type, a key, its type …
+local function mistyped(types)
+  for at = 1, #types, 2 do
+    local key, should_be = types[at], types[at + 1]
+    local size = redis.pcall(SIZE[should_be], key)
+    if type(size) ~= "number" then
+      if not size.err:find("WRONGTYPE", 1, true) then
+        return key .. " may not be used by this user, or not from here"
+      end
+      local found = attempt("TYPE", key)
+      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+    end
+  end
+  return nil
 end
 
 --- includes/queue/meta.lua
@@ -329,39 +332,41 @@ local function add_to_queue(queue, id, name, priority, due, is_first)
   end
 end
 
---- commands/addJob-1.lua
+--- commands/addJobs-1.lua
 
-local prefix, id, name, data, opts = unpack(ARGV, 1, 5)
-local timestamp, due, is_first, version = time_in_ms(ARGV[6]), number(ARGV[7]), ARGV[8] == "first", ARGV[9]
-if ARGV[7]:sub(1, 1) == "+" then
-  due = timestamp + due
-end
-local priority = is_first and 0 or number(ARGV[8])
+local FIRST_JOB, PER_JOB = 5, 6
+
+local prefix, timestamp = ARGV[1], time_in_ms(ARGV[2])
 local queue = queue_at(prefix)
-local key = prefix .. id
-
-local types
-if due > 0 then
-  types = { queue.delayed, "zset" }
-elseif priority > 0 then
-  types = { queue.prioritized, "zset", queue.pc, "string" }
-else
-  types = { queue.wait, "list", queue.paused, "list" }
-end
-local fault = mistyped(types) or refusal(queue, {
-  queue.meta, "hash", queue.active, "list", queue.marker, "zset", queue.events, "stream", prefix .. "id", "string",
-})
+local types = ARGV[4] == "1" and types_of(queue, prefix .. "id", "string") or {}
+local fault = refusal(queue, types)
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-if redis.call("EXISTS", key) == 1 then
-  return 0
+
+local function due_of(when)
+  if when:sub(1, 1) == "+" then
+    return timestamp + number(when)
+  end
+  return number(when)
 end
-redis.call("INCR", prefix .. "id")
-if queue.version == "" then
-  redis.call("HSET", queue.meta, "version", version)
+
+local added = 0
+for at = FIRST_JOB, #ARGV, PER_JOB do
+  local id, name, data, opts, when, priority = unpack(ARGV, at, at + PER_JOB - 1)
+  if redis.call("EXISTS", prefix .. id) == 0 then
+    local due, is_first = due_of(when), priority == "first"
+    priority = is_first and 0 or number(priority)
+    redis.call("HSET", prefix .. id, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
+      "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
+    add_to_queue(queue, id, name, priority, due, is_first)
+    added = added + 1
+  end
 end
-redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
-  "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
-add_to_queue(queue, id, name, priority, due, is_first)
-return 1
+if added > 0 then
+  redis.call("INCRBY", prefix .. "id", added)
+  if queue.version == "" then
+    redis.call("HSET", queue.meta, "version", ARGV[3])
+  end
+end
+return added
