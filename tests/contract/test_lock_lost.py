@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 
 import dramatiq
 import pytest
-from dramatiq.middleware import Callbacks, Retries, SkipMessage
+from dramatiq.middleware import AsyncIO, Callbacks, Retries, SkipMessage
 from dramatiq.results import Results, ResultTimeout
 from dramatiq.results.backends import StubBackend
 
@@ -105,6 +106,30 @@ def test_an_actor_whose_job_is_lost_is_interrupted_and_nothing_follows_from_it(c
     assert ends.ends == ["skipped"]
     with pytest.raises(ResultTimeout):
         work.message.get_result(backend=backend, block=True, timeout=10)
+
+
+def test_an_asynchronous_actor_whose_job_is_lost_is_cancelled_and_nothing_follows_from_it(client, broker, ends):
+    broker.add_middleware(AsyncIO())
+    begun, seen = threading.Event(), []
+
+    @dramatiq.actor(broker=broker, queue_name="q")
+    async def work():
+        begun.set()
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError as interrupt:
+            seen.append(type(interrupt))
+            raise
+
+    message = work.send()
+    with working(broker):
+        assert begun.wait(10)
+        take_away(client, message)
+        wait_until(lambda: ends.ends == ["skipped"])
+        wait_until(lambda: broker.in_flight.count("q") == 0)
+
+    assert seen == [asyncio.CancelledError]
+    assert state(client)["active"] == [id_of(message)]
 
 
 def test_the_thread_of_a_lost_job_goes_on_with_the_next(client, broker):
