@@ -18,15 +18,16 @@ from ..protocol.scripts import load
 from ..settings import Settings
 from ..signals import send_signal
 
-#: How many seconds pass between two looks, where somebody is registered and where nobody is.
-PERIOD = 1.0
+#: For how many ms a look keeps others from looking. A bit more than a second: a grace of 3 s is over at the third
+#: look after the first one that missed a worker, and not just after it.
+THROTTLE = 1_020
+
+#: How many seconds pass between two looks of one who looks alone, and where nobody is registered.
+PERIOD = 1.03
 PERIOD_WITHOUT_WORKERS = 2.0
 
-#: For how many ms a look keeps others from looking: less than a period, or one who looks alone would wait for itself.
-THROTTLE = 950
-
 #: By how many seconds those may be apart who wait for the same throttle.
-SPREAD = 0.1
+SPREAD = 0.05
 
 #: How many seconds to wait after a fault of our own.
 AFTER_FAULT = 30.0
