@@ -198,7 +198,7 @@ class QueueChannel(GroupCommit):
         self._unanswered = None
         self.is_empty = not lost and len(reply.jobs) < share.threads
         self.due_in, self.suspects_left, self.limited_for = reply.due_in, reply.suspects_left, reply.limited_for
-        self.unseen = reply.unseen
+        self.unseen: int = reply.unseen
         self.in_flight.note_crowd(self.queue_name, reply.crowd)
         return reply, started
 

@@ -44,7 +44,7 @@ class InFlightJobs:
         self._held: Counter[str] = Counter()
         self._busy: Counter[str] = Counter()
         self._all_busy = 0
-        self.suspects = Suspects()
+        self.suspects: Suspects = Suspects()
         self._turns = Turns()
         self._waiting: WeakSet[MarkerWait] = WeakSet()
         # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.

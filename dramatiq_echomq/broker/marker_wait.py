@@ -40,9 +40,9 @@ class MarkerWait:
 
     def __init__(self, client: Any, keys: QueueKeys) -> None:
         self.client = client
-        self.marker = keys.marker
-        self.name = f"{keys.prefix}:{base64.b64encode(keys.queue_name.encode()).decode()}:w:{worker_name()}"
-        self.is_blocking = False
+        self.marker: str = keys.marker
+        self.name: str = f"{keys.prefix}:{base64.b64encode(keys.queue_name.encode()).decode()}:w:{worker_name()}"
+        self.is_blocking: bool = False
         self._ends_at = 0.0
         self._connection: Any = None
         self._process_id = 0
