@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from logging import Logger
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import redis
 from dramatiq.logging import get_logger
@@ -42,6 +42,22 @@ class FetchPart(Part):
     def __init__(self, share: Share) -> None:
         super().__init__()
         self.share = share
+
+
+class Arrival(NamedTuple):
+    """Jobs that were fetched and that nobody has noted yet.
+
+    Parameters:
+      call(str): The id of the call that fetched them.
+      jobs(list[FetchedJob])
+      fetched_at(float): The monotonic time just before that.
+      share(Share): The threads that they were fetched for.
+    """
+
+    call: str
+    jobs: list[FetchedJob]
+    fetched_at: float
+    share: Share
 
 
 class QueueChannel(GroupCommit):
@@ -82,6 +98,8 @@ class QueueChannel(GroupCommit):
         self.to_fail: deque[tuple[InFlightJob, JobMessage | None]] = deque()
         self.to_advance: deque[FetchedJob] = deque()
         self._unanswered: tuple[str, Share] | None = None
+        self._arrived: deque[Arrival] = deque()
+        self._received_call = ""
         self._sequence = itertools.count()
 
     def finish(self, job: FetchedJob, outcome: Outcome) -> Finished:
@@ -95,6 +113,7 @@ class QueueChannel(GroupCommit):
         """Fetch jobs for a share of the threads."""
         try:
             self.submit(FetchPart(share))
+            self.receive()
         finally:
             self._release(share)
 
@@ -144,7 +163,8 @@ class QueueChannel(GroupCommit):
     @property
     def has_news(self) -> bool:
         """Whether a consumer that waits for threads has something else to do."""
-        return bool(self.fetched or self.to_fail or self.to_advance or self.is_empty)
+        has_jobs = self._arrived or self.fetched or self.to_fail or self.to_advance
+        return bool(has_jobs or self.is_empty or self._unanswered)
 
     def send(self, parts: Sequence[Part]) -> None:
         """Make one call of all parts.  When a consumer waits for a thread and
@@ -154,22 +174,19 @@ class QueueChannel(GroupCommit):
         fetching = [part for part in parts if isinstance(part, FetchPart)]
         carried = None if fetching or self._unanswered else self.in_flight.reserve_for_waiting(self.queue_name)
         share = fetching[0].share if fetching else carried
+        reply = None
         try:
-            reply, fetched_at = self._call([(part.job, part.outcome) for part in finishing], share)
-            for part, finished in zip(finishing, reply.finished, strict=True):
-                part.finished = finished
-                part.settle()
-            for job in reply.jobs:
-                self._receive(job, fetched_at)
+            reply = self._call([(part.job, part.outcome) for part in finishing], share)
         finally:
-            if carried:
+            if carried and not (reply and reply.jobs):
                 self._release(carried)
-        for fetch in fetching:
-            fetch.settle()
+        for part, finished in zip(finishing, reply.finished, strict=True):
+            part.finished = finished
+            part.settle()
         if carried:
             self.in_flight.wake()
 
-    def _call(self, finishing: list[Ended], share: Share | None) -> tuple[Reply, float]:
+    def _call(self, finishing: list[Ended], share: Share | None) -> Reply:
         """Make the call, and once more when its reply is lost; jobs finish also where none can be fetched."""
         try:
             return self._call_once(finishing, share)
@@ -181,15 +198,17 @@ class QueueChannel(GroupCommit):
                 raise
         return self._call_once(finishing, None if finishing else share)
 
-    def _call_once(self, finishing: list[Ended], share: Share | None) -> tuple[Reply, float]:
+    def _call_once(self, finishing: list[Ended], share: Share | None) -> Reply:
         started, lost = time.monotonic(), self._unanswered
         if share is None:
-            return self.queue.finish_and_fetch(finishing), started
+            return self.queue.finish_and_fetch(finishing)
         fetch = Fetch(
             self.broker.worker_id.next_call(), share.threads, share.suspects, share.is_together, lost[0] if lost else ""
         )
         try:
             reply = self.queue.finish_and_fetch(finishing, fetch, policies=self.broker.policies)
+            if reply.jobs:
+                self._arrived.append(Arrival(fetch.lost_call or fetch.call, reply.jobs, started, share))
         except QueueRefused:  # before anything was fetched
             raise
         except BaseException:
@@ -200,12 +219,24 @@ class QueueChannel(GroupCommit):
         self.due_in, self.suspects_left, self.limited_for = reply.due_in, reply.suspects_left, reply.limited_for
         self.unseen: int = reply.unseen
         self.in_flight.note_crowd(self.queue_name, reply.crowd)
-        return reply, started
+        return reply
 
     def _release(self, share: Share) -> None:
         """Let others have a share, but for a suspect that may have been fetched and that nobody knows of yet."""
         is_unanswered = self._unanswered is not None and self._unanswered[1] is share
         self.in_flight.release(share, keeps_suspects=is_unanswered)
+
+    def receive(self) -> None:
+        """Hold the jobs that were fetched.  Only the thread of a consumer calls
+        it, since an interrupt can end any other anywhere.
+        """
+        while self._arrived:
+            call, jobs, fetched_at, share = self._arrived.popleft()
+            if call != self._received_call:  # or it was asked again since its thread was interrupted
+                self._received_call = call
+                for job in jobs:
+                    self._receive(job, fetched_at)
+            self._release(share)
 
     def _receive(self, fetched: FetchedJob, fetched_at: float) -> None:
         """Hold a job that was fetched, and sort it."""

@@ -81,6 +81,7 @@ class JobConsumer(Consumer):
         fails they are kept for the next try.
         """
         channel = self.channel
+        channel.receive()
         channel.fetched.extend(message for message in messages if isinstance(message, JobMessage))
         try:
             if self.broker.in_flight.is_draining:  # and will fetch no more
@@ -117,6 +118,7 @@ class JobConsumer(Consumer):
             self.channel.queue.put_marker_back()
 
     def _next_fetched(self) -> JobMessage | None:
+        self.channel.receive()
         fetched = self.channel.fetched
         while fetched:
             self.broker.locks.renew_if_overdue(fetched[0].job)

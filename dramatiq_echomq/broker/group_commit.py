@@ -1,9 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
-
-import redis
 
 from .threads import Runner
 
@@ -17,6 +16,7 @@ class Part:
     def __init__(self) -> None:
         self.runner: Runner = Runner()
         self.is_done: bool = False
+        self.is_waited_for: bool = True
         self.error: BaseException | None = None
         self._gate = threading.Lock()
         self._gate.acquire()
@@ -27,7 +27,7 @@ class Part:
         self.wake()
 
     def wake(self) -> None:
-        if self._gate.locked():
+        with contextlib.suppress(RuntimeError):  # it has been woken before
             self._gate.release()
 
     def wait(self, seconds: float) -> None:
@@ -38,7 +38,8 @@ class GroupCommit:
     """Sends what comes up while a call is under way together in the next one.
     The first thread that comes leads: it makes the call, and hands over to the
     first of those that came meanwhile.  A thread that is alone waits for
-    nobody.
+    nobody.  When an interrupt ends the thread that leads, the next one makes
+    its call again: parts may be sent twice.
     """
 
     def __init__(self) -> None:
@@ -75,33 +76,29 @@ class GroupCommit:
         raise NotImplementedError
 
     def _lead(self) -> None:
-        with self._queue_mutex:
-            parts, self._pending = self._pending, []
-        failure: BaseException = redis.ConnectionError("the thread that made the call was interrupted")
+        parts = list(self._pending)
+        failure: Exception | None = None
         try:
             self.send(parts)
         except Exception as error:
             failure = error
-        finally:
-            for part in parts:
-                if not part.is_done:
-                    part.settle(failure)
+        for part in parts:
+            if not part.is_done:
+                part.settle(failure)
+        with self._queue_mutex:
+            self._pending = [part for part in self._pending if not part.is_done]
 
     def _hand_over(self, part: Part) -> None:
         """Let the next one lead, in whichever way this one ended."""
+        part.is_waited_for = False
         with self._queue_mutex:
-            if not part.is_done and part in self._pending:
-                self._pending.remove(part)
             if self._leader is part:
-                self._leader = self._pending[0] if self._pending else None
+                self._leader = next((each for each in self._pending if not each.is_done and each.is_waited_for), None)
                 if self._leader is not None:
                     self._leader.wake()
 
     def _replace_dead_leader(self, part: Part) -> None:
-        """An interrupt can end a thread anywhere."""
         with self._queue_mutex:
             leader = self._leader
             if not part.is_done and (leader is None or not leader.runner.is_alive()):
                 self._leader = part
-                if part not in self._pending:
-                    self._pending.append(part)

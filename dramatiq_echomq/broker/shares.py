@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .suspects import Suspects
+from .threads import Runner
 
 
 @dataclass(eq=False)
@@ -14,12 +15,14 @@ class Share:
       threads(int): How many jobs it may fetch.
       suspects(int): How many of them may have stalled before.
       is_together(bool): Whether those may run beside each other.
+      runner(Runner): The thread that gives it back, unless an interrupt ends it.
     """
 
     queue_name: str
     threads: int
     suspects: int
     is_together: bool = False
+    runner: Runner = field(default_factory=Runner)
 
 
 class Turns:
@@ -38,7 +41,11 @@ class Turns:
 
     def reserved(self, queue_name: str | None = None) -> int:
         """How many threads are reserved, for one queue or for all."""
-        return sum(share.threads for share in self._shares if queue_name in (None, share.queue_name))
+        return sum(
+            share.threads
+            for share in self._shares
+            if queue_name in (None, share.queue_name) and share.runner.is_alive()
+        )
 
     def is_for_another(self, queue_name: str) -> bool:
         """Whether the next free thread is for another queue than this one."""
@@ -60,6 +67,7 @@ class Turns:
 
     def reserve(self, queue_name: str, threads: int, suspects: Suspects, pool: int | None) -> Share:
         """Reserve threads, and suspects as far as they may run now."""
+        self._shares = {share for share in self._shares if share.runner.is_alive()}
         self._turn += 1
         self._last_turns[queue_name] = self._turn
         allowed, is_together = self.allowed_suspects(queue_name, suspects, pool)

@@ -15,6 +15,7 @@ from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from ..errors import SettingError
+from .interruptible import InterruptibleRedis
 from .parameters import require_parameters, unknown_ones_named
 from .retries import BROKEN_OR_SILENT, RESENDING, resending_parameters
 
@@ -159,7 +160,7 @@ def client_with(
         own = redis.ConnectionPool(
             connection_class=pool.connection_class, max_connections=MAX_CONNECTIONS, **parameters
         )
-    new_client = redis.Redis(connection_pool=own)
+    new_client = InterruptibleRedis(connection_pool=own)
     new_client.auto_close_connection_pool = True
     return new_client
 
