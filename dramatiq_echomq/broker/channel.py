@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from logging import Logger
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import redis
 from dramatiq.logging import get_logger
@@ -15,6 +15,7 @@ from .encoding import UndecodableJob, message_from
 from .group_commit import GroupCommit, Part
 from .in_flight import InFlightJob
 from .jobs import FetchedJob, JobMessage, Outcome
+from .parts import Arrival, FetchPart, FinishPart
 from .queue import Fetch, JobQueue
 from .replies import Finished, Reply
 from .shares import Share
@@ -24,40 +25,6 @@ if TYPE_CHECKING:
     from .in_flight_jobs import InFlightJobs
 
 Ended = tuple[FetchedJob, Outcome]
-
-
-class FinishPart(Part):
-    """A job that has ended, to be told to Redis."""
-
-    def __init__(self, job: FetchedJob, outcome: Outcome) -> None:
-        super().__init__()
-        self.job = job
-        self.outcome = outcome
-        self.finished: Finished | None = None
-
-
-class FetchPart(Part):
-    """A fetch with a share of the threads."""
-
-    def __init__(self, share: Share) -> None:
-        super().__init__()
-        self.share = share
-
-
-class Arrival(NamedTuple):
-    """Jobs that were fetched and that nobody has noted yet.
-
-    Parameters:
-      call(str): The id of the call that fetched them.
-      jobs(list[FetchedJob])
-      fetched_at(float): The monotonic time just before that.
-      share(Share): The threads that they were fetched for.
-    """
-
-    call: str
-    jobs: list[FetchedJob]
-    fetched_at: float
-    share: Share
 
 
 class QueueChannel(GroupCommit):

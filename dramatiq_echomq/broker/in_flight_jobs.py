@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from .in_flight import ENDED, InFlightJob, State
+from .jobs import JobMessage
 from .marker_wait import MarkerWait
 from .shares import Share, Turns
 from .suspects import Suspects
@@ -116,14 +118,21 @@ class InFlightJobs:
         return self._held[queue_name]
 
     def stranded(self, queue_name: str) -> list[InFlightJob]:
-        """Jobs of a queue that no thread will run since too few are alive."""
+        """Jobs of a queue that were handed over and that no thread will run,
+        since an interrupt ended the one that was about to, or too few are alive.
+        """
         with self.mutex:
             threads = self._live_threads()
-            surplus = self._all_busy - threads if threads is not None else 0
-            if surplus <= 0:
+            if threads is None or threads == self.worker.worker_threads:
                 return []
             waiting = [job for job in self._jobs.values() if job.state is State.TAKEN and job.queue_name == queue_name]
-            return waiting[-surplus:]
+            queue = list(self.worker.work_queue.queue)
+            queued = [item[-1] if isinstance(item, tuple) else item.message for item in queue]  # a tuple before 2.1
+            there = {message.job for message in queued if isinstance(message, JobMessage)}
+            overlooked = [job for job in waiting if job not in there and _is_overlooked(job)]
+            surplus = max(self._all_busy - len(overlooked) - threads, 0)
+            others = [job for job in waiting if job not in overlooked]
+            return overlooked + others[max(len(others) - surplus, 0) :]
 
     def reserve(self, queue_name: str, prefetch: int) -> Share | None:
         """Reserve free threads for a fetch, until :meth:`release`.
@@ -215,3 +224,8 @@ class InFlightJobs:
             return None
         dead = sum(not thread.is_alive() for thread in getattr(self.worker, "workers", ()))
         return int(self.worker.worker_threads) - dead
+
+
+def _is_overlooked(job: InFlightJob) -> bool:
+    """Whether a job that is not started should have been, since it was fetched for a free thread."""
+    return not job.is_announced and time.monotonic() - job.renewed_at > 1.0
