@@ -1,41 +1,36 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable
 from typing import Any
 
-from dramatiq import Actor, Consumer, Message, MessageProxy, Middleware
+from dramatiq import Actor, Consumer, Message, Middleware
 from dramatiq.common import q_name
-from dramatiq.errors import QueueJoinTimeout
 
 from ..protocol.clients import client_from, client_of_parameters
-from ..protocol.job_pages import jobs_of_message
-from ..protocol.keys import QueueKeys, id_to_bytes, id_to_text
+from ..protocol.keys import QueueKeys
 from ..protocol.parameters import unknown_ones_named
-from ..protocol.records import QueueCounts
 from ..settings import Settings
 from ..signals import send_signal
 from ..validation import require_client, require_hash_tag
 from .channel import QueueChannel
 from .connections import Connections
 from .consumer import JobConsumer
-from .encoding import message_id_of
 from .enqueueing import enqueue_many, new_job, with_job_id
 from .in_flight_jobs import InFlightJobs
-from .jobs import JOB_ID_OPTION
 from .lifecycle import LockingBroker
 from .lock_renewer import LockManager
 from .message_options import require_options
 from .options import POLICY_OPTIONS, policies_of
 from .presence import PRESENCE_TIMEOUT, Presence
 from .queue import JobQueue
+from .queue_control import QueueControl
 from .rules import rules_of
 from .stalled_failures import StalledFailures
 from .worker_id import WorkerId, worker_name
 
 
-class EchoMQBroker(LockingBroker):
+class EchoMQBroker(LockingBroker, QueueControl):
     """A broker that keeps messages as EchoMQ jobs in Redis.  Each job that
     runs has a lock that its process renews; a job whose process dies comes
     back with :class:`.StalledCheckerMiddleware`.  Programs on BullMQ can
@@ -203,76 +198,9 @@ class EchoMQBroker(LockingBroker):
             self.presence.add_queue(q_name(queue_name))
         return JobConsumer(self, queue_name, prefetch, timeout)
 
-    def flush(self, queue_name: str) -> None:
-        """Drop all the messages of a queue, finished ones included."""
-        self.channel(queue_name).queue.purge()
-
-    def flush_all(self) -> None:
-        """Drop all messages of all declared queues."""
-        for queue_name in self.get_declared_queues():
-            self.flush(queue_name)
-
-    def join(self, queue_name: str, *, interval: int = 100, timeout: int | None = None) -> None:
-        """Wait until a queue has no waiting, active, delayed or prioritized
-        job.  Meant for tests.
-
-        Parameters:
-          queue_name(str)
-          interval(int): How often to look, in ms.
-          timeout(int): How long to wait at most, in ms.
-
-        Raises:
-          QueueJoinTimeout: When the timeout elapses.
-        """
-        deadline = None if timeout is None else time.monotonic() + timeout / 1000
-        while True:
-            counts = self.get_queue_message_counts(queue_name)
-            if not counts.waiting + counts.active + counts.delayed + counts.prioritized + counts.paused:
-                return
-            if deadline is not None and time.monotonic() >= deadline:
-                raise QueueJoinTimeout(queue_name)
-            time.sleep(interval / 1000)
-
     def close(self) -> None:
         """Close the connections that the broker opened besides its client's."""
         self.connections.close()
-
-    def get_queue_message_counts(self, queue_name: str) -> QueueCounts:
-        """Count the jobs of a queue in each state."""
-        return self.channel(queue_name).queue.counts()
-
-    def pause(self, queue_name: str) -> None:
-        """Keep all workers, in every language, from taking jobs of a queue."""
-        self.channel(queue_name).queue.set_paused(True)
-
-    def resume(self, queue_name: str) -> None:
-        """Let workers take the jobs of a paused queue again."""
-        self.channel(queue_name).queue.set_paused(False)
-
-    def retry(self, queue_name: str, job_id: str | bytes | Message[Any] | MessageProxy) -> bool:
-        """Make a failed job available again, with no stalls on record.
-
-        Parameters:
-          queue_name(str)
-          job_id(str): The id of the job, or that of its message, as Dramatiq's
-            log lines show it; or the message itself.  By the id of a message,
-            a job is searched for among all that have failed, in bounded calls.
-
-        Returns:
-          bool: False when the queue has no such failed job.
-        """
-        queue = self.channel(queue_name).queue
-        if isinstance(job_id, Message | MessageProxy):
-            own_id, message_id = job_id.options.get(JOB_ID_OPTION), job_id.message_id
-        else:
-            own_id, message_id = job_id, id_to_text(id_to_bytes(job_id))
-        if own_id is not None and queue.retry(own_id):
-            return True
-        # A message that was retried has a job for each time; the newest one is what has failed for good.
-        for job in jobs_of_message(self.client, queue.keys, message_id, ["failed"]):
-            if message_id in (job.message_id, message_id_of(queue.data_of(job.job_id) or b"")):
-                return queue.retry(job.job_id)
-        return False
 
     @property
     def policies(self) -> str:

@@ -8,16 +8,15 @@ from typing import Any
 
 from dramatiq.logging import get_logger
 
-from ..errors import EchoMQError, QueueRefused
-from ..protocol.clients import REDIS_ERRORS
+from ..errors import QueueRefused
 from ..protocol.keys import QueueKeys, id_to_text
-from ..protocol.logtext import on_one_line
 from ..protocol.msgpack import msgpack_list
 from ..protocol.scripts import load
 from .in_flight import InFlightJob
 from .in_flight_jobs import InFlightJobs
 from .lock_timer import LockTimer
 from .renewal_clients import ROUNDS_PER_LOCK, RenewalClients, renewal_timeout
+from .renewal_faults import RenewalFaults
 
 
 class LockManager:
@@ -50,13 +49,11 @@ class LockManager:
         self.lock_duration = lock_duration
         self.report = report
         self.tell_lost = tell_lost
-        self._failing_since: float | None = None
-        self._failed_queues: set[str] = set()  # in the last round
-        self._told_queues: set[str] = set()
+        self.faults: RenewalFaults = RenewalFaults()
         self._timer: LockTimer | None = None
 
     def start(self) -> None:
-        """Begin to renew."""
+        """Start to renew."""
         if self._timer is None:
             self._timer = LockTimer(self, self.in_flight.hurry)
             self._timer.start()
@@ -71,13 +68,12 @@ class LockManager:
     @property
     def is_failing(self) -> bool:
         """Whether the last renewals of all queues failed."""
-        return self._failing_since is not None
+        return self.faults.is_failing
 
     @property
     def is_cut_off(self) -> bool:
         """Whether renewals have failed for so long that no lock can be left."""
-        since = self._failing_since
-        return since is not None and time.monotonic() - since > self.lock_duration / 1000
+        return self.faults.failing_for > self.lock_duration / 1000
 
     @property
     def timeout(self) -> float:
@@ -114,7 +110,7 @@ class LockManager:
         if job.has_ended:
             return False
         asked_at = time.monotonic()
-        self._renew_group(job.queue_name, job.fetched.lock_duration, [job], self.clients.with_timeout(self.timeout))
+        self.renew_group(job.queue_name, job.fetched.lock_duration, [job], self.clients.with_timeout(self.timeout))
         return job.renewed_at >= asked_at
 
     def renew(self) -> None:
@@ -126,50 +122,39 @@ class LockManager:
         client = self.clients.with_timeout(timeout)
         smallest_ttls: dict[str, int] = {}
         errors: dict[str, Exception] = {}
-        for (queue_name, duration), group in self._groups():
+        for (queue_name, duration), group in self.groups():
             if time.monotonic() - started > timeout:
                 break
             try:
-                ttl = self._renew_group(queue_name, duration, group, client)
+                ttl = self.renew_group(queue_name, duration, group, client)
                 smallest_ttls[queue_name] = min(ttl, smallest_ttls.get(queue_name, ttl))
             except Exception as error:
                 errors[queue_name] = error
         if not smallest_ttls and not errors and self.is_failing:
             errors = self._errors_of_ping()
-        self._note(errors, renewed=smallest_ttls.keys() - errors.keys())
+        self.faults.note_round(errors, renewed=smallest_ttls.keys() - errors.keys())
+        for failed in [None] if self.is_failing else [*errors]:
+            self.give_up_overdue(failed)
         if smallest_ttls:
             self.report(min(smallest_ttls.values()))
 
-    def note_silence(self, since: float) -> None:
-        """Note that a round has had no end since then, in monotonic time."""
-        if self._failing_since is None:
-            self._failing_since = since
-            self.logger.warning("Locks cannot be renewed for now: Redis has not answered for %g s.", self.timeout)
-        self.give_up_overdue()
-
-    def give_up_overdue(self, queue_name: str | None = None) -> None:
-        """Give up the jobs, of one queue or of all, whose locks must have ended."""
-        for job in self._held():
-            if job.is_overdue and queue_name in (None, job.queue_name):
-                self._lose(job)
-
-    def _held(self) -> list[InFlightJob]:
-        return self.in_flight.all()
-
-    def _forget_orphans(self) -> None:
-        for job in self._held():
-            if job.is_orphaned:
-                self.logger.warning("The thread of job %s died. Its lock ends.", job.shown)
-                job.end()
-
-    def _groups(self) -> list[tuple[tuple[str, int], list[InFlightJob]]]:
-        """The jobs in groups of those that one call can renew, in the order in
-        which to do so.  A queue in trouble comes last: it may hold up the round.
+    def groups(self) -> list[tuple[tuple[str, int], list[InFlightJob]]]:
+        """Return the jobs in groups of those that one call can renew, in the order
+        in which to do so.  A queue in trouble comes last: it may hold up the round.
         """
         groups = self.in_flight.by_queue_and_duration().items()
-        return sorted(groups, key=lambda each: (each[0][0] in self._failed_queues, min(map(_expiry, each[1]))))
+        return sorted(groups, key=lambda each: (each[0][0] in self.faults.queues, min(map(_expiry, each[1]))))
 
-    def _renew_group(self, queue_name: str, lock_duration: int, group: list[InFlightJob], client: Any) -> int:
+    def renew_group(self, queue_name: str, lock_duration: int, group: list[InFlightJob], client: Any) -> int:
+        """Renew the locks of jobs of one queue in one call, and note which are lost.
+
+        Returns:
+          int: The smallest TTL in ms that was found.
+
+        Raises:
+          QueueRefused: When some of the locks were refused.
+          redis.RedisError: When Redis cannot be used.
+        """
         keys, now = self.keys_of(queue_name), time.monotonic()
         jobs = [job.fetched for job in group]
         lost_tokens, smallest_ttl, refused_tokens, reason = load("extendLocks-1.lua")(
@@ -201,40 +186,32 @@ class LockManager:
             raise QueueRefused(f"{len(refused_tokens)} locks: {id_to_text(reason)}")
         return int(smallest_ttl) if smallest_ttl >= 0 else lock_duration
 
+    def note_silence(self, since: float) -> None:
+        """Note that a round has had no end since then, in monotonic time."""
+        self.faults.note_silence(since, self.timeout)
+        self.give_up_overdue()
+
+    def give_up_overdue(self, queue_name: str | None = None) -> None:
+        """Give up the jobs, of one queue or of all, whose locks must have ended."""
+        for job in self._held():
+            if job.is_overdue and queue_name in (None, job.queue_name):
+                self._lose(job)
+
+    def _held(self) -> list[InFlightJob]:
+        return self.in_flight.all()
+
+    def _forget_orphans(self) -> None:
+        for job in self._held():
+            if job.is_orphaned:
+                self.logger.warning("The thread of job %s died. Its lock ends.", job.shown)
+                job.end()
+
     def _errors_of_ping(self) -> dict[str, Exception]:
         try:
             self.clients.usual.ping()
         except Exception as error:
             return {"": error}
         return {}
-
-    def _note(self, errors: dict[str, Exception], *, renewed: set[str]) -> None:
-        """Tell which queues fail from now on, and which do no more, each once."""
-        self._failed_queues = set(errors)
-        if errors and not renewed:
-            self._failed(next(iter(errors.values())))
-            return
-        if self._failing_since is not None:
-            self._failing_since = None
-            self.logger.info("Locks are renewed again.")
-        for queue_name, error in errors.items():
-            if queue_name not in self._told_queues:
-                self._warn(f"Locks of queue {queue_name!r}", error)
-            self.give_up_overdue(queue_name)
-        for queue_name in self._told_queues & renewed:
-            self.logger.info("Locks of queue %r are renewed again.", queue_name)
-        self._told_queues = (self._told_queues - renewed) | errors.keys()
-
-    def _failed(self, error: Exception) -> None:
-        if self._failing_since is None:
-            self._failing_since = time.monotonic()
-            self._warn("Locks", error)
-        self.give_up_overdue()
-
-    def _warn(self, what: str, error: Exception) -> None:
-        is_known = isinstance(error, (*REDIS_ERRORS, EchoMQError))
-        reason = f"{type(error).__name__}: {on_one_line(str(error))}"
-        self.logger.warning("%s cannot be renewed for now: %s", what, reason, exc_info=None if is_known else error)
 
     def _lose(self, job: InFlightJob) -> None:
         if job.lose():

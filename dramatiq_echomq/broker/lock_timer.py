@@ -17,6 +17,9 @@ SHORTEST_ROUND = 0.01
 #: The longest time between two rounds while renewals fail, in seconds.
 LONGEST_RETRY = 1.0
 
+#: For how many seconds the end of a round under way is waited for.
+LONGEST_STOP = 5.0
+
 #: By how many seconds the timer must be late to know that the whole process stood still.
 LATE = 0.5
 
@@ -57,7 +60,7 @@ class LockTimer:
         self.hurry.set()
         self._round.set()
         for thread in self._threads:
-            thread.join(timeout=5)
+            thread.join(LONGEST_STOP)
 
     def _make_rounds(self) -> None:
         while True:

@@ -105,7 +105,7 @@ class CrashWatch:
         registered = list(zip(queues, lists[::2], lists[1::2], strict=True))
         suspected = {text for _, missing, _ in registered for text in missing}
         others = {text for _, _, rest in registered for text in rest} - suspected
-        workers = [*_decoded(suspected).items(), *_share_of(_decoded(others)).items()]
+        workers = [*_decoded(suspected).items(), *share_of(_decoded(others)).items()]
         absent = self._absent(server_of(self.client, throttle), dict(workers))
         for keys, missing, rest in registered:
             texts = [text for text in (*missing, *rest) if text in absent]
@@ -172,8 +172,8 @@ def _decoded(texts: set[bytes]) -> dict[bytes, WorkerRegistration]:
     return {text: worker for text in texts if (worker := WorkerRegistration.decode(text))}
 
 
-def _share_of(workers: dict[bytes, WorkerRegistration]) -> dict[bytes, WorkerRegistration]:
-    """Those that a look at this time asks for, when there are too many for one."""
+def share_of(workers: dict[bytes, WorkerRegistration]) -> dict[bytes, WorkerRegistration]:
+    """Return those that a look at this time asks for, when there are too many for one."""
     shares = math.ceil(len(workers) / CONNECTIONS_PER_LOOK)
     if shares <= 1:
         return workers

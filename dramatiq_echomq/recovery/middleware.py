@@ -110,7 +110,7 @@ class StalledCheckerMiddleware(Middleware):
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
         self._stop_sweeper(worker)
-        recoverer = self._recoverer_for(broker, worker)
+        recoverer = self.recoverer_for(broker, worker)
         if recoverer is not None:
             self.logger.info(recoverer.announcement())
             self._sweepers[id(worker)] = sweeper_of(recoverer)
@@ -119,7 +119,8 @@ class StalledCheckerMiddleware(Middleware):
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
         self._stop_sweeper(worker)
 
-    def _recoverer_for(self, broker: Broker, worker: Worker) -> Recoverer | None:
+    def recoverer_for(self, broker: Broker, worker: Worker) -> Recoverer | None:
+        """Return what recovers the jobs of a worker's queues, or None where that cannot be done."""
         client = self.client or redis_client_of(broker)
         if client is None:
             self.logger.error(

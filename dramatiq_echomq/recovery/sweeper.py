@@ -45,7 +45,7 @@ class Sweeper(threading.Thread):
     def run(self) -> None:
         self._run_step(self.prepare)
         self._run_step(self._update_queues)
-        while not self.stopping.wait(self._seconds_to_wait()):
+        while not self.stopping.wait(self.seconds_to_wait()):
             self._run_step(self.run_once)
 
     def run_once(self) -> None:
@@ -86,7 +86,7 @@ class Sweeper(threading.Thread):
         first_due = time.monotonic() + self.interval / 1000
         self._due = {queue_name: self._due.get(queue_name, first_due) for queue_name in self.queue_names()}
 
-    def _seconds_to_wait(self) -> float:
+    def seconds_to_wait(self) -> float:
         now = time.monotonic()
         next_due = min(self._due.values(), default=now + self.interval / 1000)
         until_look = self._look_due - now

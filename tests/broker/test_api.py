@@ -98,7 +98,7 @@ def test_close_closes_what_the_broker_opened_and_may_be_called_twice(client, bro
     broker.emit_before("process_message", message)
     broker.locks.renew()
     opened = connections(client) - before
-    assert len(opened) == 2
+    assert len(opened) >= 2
 
     broker.close()
     broker.close()

@@ -39,7 +39,7 @@ def test_a_queue_that_takes_the_time_of_a_round_comes_last_in_the_next_one(clien
         return 30_000
 
     monkeypatch.setattr(type(broker.locks), "timeout", 0.05)
-    monkeypatch.setattr(broker.locks, "_renew_group", slow)
+    monkeypatch.setattr(broker.locks, "renew_group", slow)
     for _ in range(3):
         broker.locks.renew()
 
@@ -52,7 +52,7 @@ def test_the_lock_that_ends_first_is_renewed_first(client, broker, monkeypatch):
     for queue in "ab":
         take(broker, queue=queue)
 
-    assert [queue for (queue, _), _ in broker.locks._groups()] == ["b", "a"]
+    assert [queue for (queue, _), _ in broker.locks.groups()] == ["b", "a"]
 
 
 def test_the_timeout_follows_the_shortest_lock_that_is_held(client, broker):
@@ -78,7 +78,7 @@ def test_a_renewal_that_hangs_loses_a_job_when_its_lock_ends_and_not_later(clien
     """As a name that is looked up does, which no socket timeout ends."""
     broker = EchoMQBroker(client=client, middleware=[], lock_duration=lock_duration)
     may_end = threading.Event()
-    monkeypatch.setattr(broker.locks, "_renew_group", lambda *_: may_end.wait(20) and 1)
+    monkeypatch.setattr(broker.locks, "renew_group", lambda *_: may_end.wait(20) and 1)
     put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 400}'}})
     broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
     try:
@@ -93,7 +93,7 @@ def test_a_renewal_that_hangs_loses_a_job_when_its_lock_ends_and_not_later(clien
         broker.close()
 
 
-@pytest.mark.parametrize("where", ["renew", "seconds_per_round", "next_expiry", "_groups"])
+@pytest.mark.parametrize("where", ["renew", "seconds_per_round", "next_expiry", "groups"])
 def test_no_unexpected_error_ends_the_renewals(client, monkeypatch, caplog, where):
     monkeypatch.setattr("dramatiq_echomq.broker.lock_timer.LONGEST_RETRY", 0.01)
     broker = EchoMQBroker(client=client, middleware=[], lock_duration=400)

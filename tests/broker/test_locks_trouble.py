@@ -71,14 +71,14 @@ class Trouble:
 
     def __init__(self, broker, monkeypatch, error: Exception) -> None:
         self.error: Exception | None = error
-        renew_group = broker.locks._renew_group
+        renew_group = broker.locks.renew_group
 
         def fails(queue_name, *args):
             if queue_name == "bad" and self.error is not None:
                 raise self.error
             return renew_group(queue_name, *args)
 
-        monkeypatch.setattr(broker.locks, "_renew_group", fails)
+        monkeypatch.setattr(broker.locks, "renew_group", fails)
 
 
 @pytest.mark.parametrize("error", [redis.ResponseError("ERR odd"), redis.TimeoutError("slow"), KeyError("odd")])

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 
+import psutil
 import pytest
 import redis
 
@@ -158,15 +159,15 @@ def test_a_worker_that_cannot_connect_anew_is_not_registered_any_more(client, br
     """As when the server has no room for another connection: the others still serve."""
     with working(broker):
         worker = wait_until(lambda: only_registration(client, "r") and only_registration(client))
-        connect = presence.Presence._connect
 
-        def fail(self):
+        def fail(*_):
             raise redis.ConnectionError("max number of clients reached")
 
-        monkeypatch.setattr(presence.Presence, "_connect", fail)
+        server_of = presence.server_of
+        monkeypatch.setattr(presence, "server_of", fail)
         client.client_kill_filter(_id=worker.client_id, skipme=False)
         wait_until(lambda: registered(client) == registered(client, "r") == {})
-        monkeypatch.setattr(presence.Presence, "_connect", connect)
+        monkeypatch.setattr(presence, "server_of", server_of)
         wait_until(lambda: only_registration(client, "r") and only_registration(client))
 
 
@@ -194,8 +195,10 @@ def test_a_child_that_a_job_forks_does_not_keep_the_connection_open(client, brok
         child.start()
         time.sleep(0.1)
         assert connections_of(client, [worker.client_id])  # a close in the child is none for the parent
-        own = broker.presence._connection._sock.detach()
-        os.close(own)  # as the kernel does when the process dies
+        [row] = client.client_list(client_id=[worker.client_id])
+        [own] = [each.fd for each in psutil.Process().net_connections() if row["addr"].endswith(f":{each.laddr.port}")]
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), own)  # which closes it here, as the kernel does when the process dies
         wait_until(lambda: not connections_of(client, [worker.client_id]))
         assert child.is_alive()
         goes_on.set()

@@ -9,10 +9,10 @@ import pytest
 from dramatiq.middleware.prometheus import Prometheus
 from dramatiq.results import ResultFailure, Results
 from dramatiq.results.backends import RedisBackend, StubBackend
-from prometheus_client import Counter, Gauge
 
 from dramatiq_echomq import JobStalled
 
+from ..support.brokers import value_of
 from ..support.failures import WAYS, by_sweep
 from ..support.job_data import id_of
 from ..support.queue_data import LIMIT, state
@@ -75,10 +75,6 @@ def test_a_result_raises_at_once(client, full_broker, kind, stall_out):
     with pytest.raises(ResultFailure, match=f"JobStalled: {LIMIT}"):
         sent.get_result(backend=backend, block=True, timeout=10_000)
     assert time.monotonic() - started < 5
-
-
-def value_of(metric: Counter | Gauge) -> float:
-    return next(iter(metric.collect())).samples[0].value
 
 
 @WAYS

@@ -9,7 +9,7 @@ from dramatiq.middleware import default_middleware
 
 from dramatiq_echomq.broker.stalled_failures import StalledFailures
 
-from ..support.brokers import working
+from ..support.brokers import value_of, working
 from ..support.queue_data import put, state
 
 
@@ -145,11 +145,8 @@ def test_dramatiqs_prometheus_middleware_counts(full_broker, tmp_path, monkeypat
     with working(full_broker):
         full_broker.join("default", timeout=10_000)
 
-    def count(metric) -> float:
-        return metric.labels("default", "work")._value.get()
-
-    assert count(metrics.total_messages) == 4
-    assert count(metrics.total_errored_messages) == 2
-    assert count(metrics.total_retried_messages) == 1
-    assert count(metrics.total_rejected_messages) == 1
-    assert count(metrics.inprogress_messages) == 0
+    assert value_of(metrics.total_messages) == 4
+    assert value_of(metrics.total_errored_messages) == 2
+    assert value_of(metrics.total_retried_messages) == 1
+    assert value_of(metrics.total_rejected_messages) == 1
+    assert value_of(metrics.inprogress_messages) == 0

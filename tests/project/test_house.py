@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "dramatiq_echomq"
 TESTS = ROOT / "tests"
+
+#: How many lines a file may have, to be read in one sitting.
+LONGEST_FILE = 250
 
 #: The folders that each folder may import from, besides itself and the modules of the ground floor's level.
 ALLOWED = {
@@ -64,3 +68,30 @@ def test_no_test_imports_from_a_test():
 def test_no_helper_has_the_name_of_a_module_of_the_package():
     helpers = {path.stem for path in (TESTS / "support").glob("*.py")}
     assert helpers & {path.stem for path in package_files()} == {"__init__"}
+
+
+def test_no_file_is_too_long():
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in (*package_files(), *TESTS.rglob("*.py"))
+        if "node_modules" not in path.parts and (lines := len(path.read_text("utf-8").splitlines())) > LONGEST_FILE
+    }
+    assert long == {}
+
+
+def test_no_test_uses_a_private_member_of_the_package():
+    """Those of Dramatiq, of redis-py and of the tests' own classes are not meant."""
+    private = {
+        name
+        for path in package_files()
+        for name in re.findall(r"(?:self|cls)\.(_[a-z]\w*)\b|def (_[a-z]\w*)\(", path.read_text("utf-8"))
+        for name in name
+        if name
+    }
+    found = {
+        (str(path.relative_to(ROOT)), node.attr)
+        for path in TESTS.rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in private and ast.unparse(node.value) != "self"
+    }
+    assert found == set()

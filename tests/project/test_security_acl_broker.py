@@ -48,10 +48,10 @@ def work(admin, client) -> list:
     broker.locks.renew()
     admin.delete(f"emq:q:{id_of(messages[0])}:lock")
     broker.locks.renew()
-    broker.locks._failing_since = 0.0
+    broker.locks.note_silence(0.0)
     consumer.requeue(messages)
     broker.locks.renew()
-    outcome += [len(messages), broker.locks._failing_since]
+    outcome += [len(messages), broker.locks.is_failing]
 
     consumer, messages = take(broker, 3)
     consumer.ack(messages[0])

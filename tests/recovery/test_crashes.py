@@ -150,8 +150,8 @@ def test_of_very_many_workers_each_look_asks_for_a_share_and_all_are_asked_for(m
     shares = []
     for second in range(4):
         monkeypatch.setattr(crashes.time, "time", lambda second=second: 100.5 + second)
-        shares.append(crashes._share_of(workers))
+        shares.append(crashes.share_of(workers))
     assert sorted(len(share) for share in shares) == [8, 9, 9, 9]
     assert shares[0] | shares[1] | shares[2] | shares[3] == workers
     few = {number: workers[number] for number in range(10)}
-    assert crashes._share_of(few) == few
+    assert crashes.share_of(few) == few

@@ -93,6 +93,6 @@ def test_the_middleware_removes_only_what_is_its_brokers(client, redis_url, own,
     middleware = StalledCheckerMiddleware(queues=["q"], **own)
     put_failed(client)
 
-    middleware._recoverer_for(broker, None).check("q")
+    middleware.recoverer_for(broker, None).check("q")
 
     assert ("f30" not in state(client)) is is_removed

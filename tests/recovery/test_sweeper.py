@@ -14,7 +14,7 @@ from ..support.brokers import lines
 class Clock:
     """A sweeper at work without a thread, on a clock that stands still between rounds."""
 
-    def __init__(self, monkeypatch, *queues: str, interval: int = 1000, looks: bool = False) -> None:
+    def __init__(self, monkeypatch, *queues: str, interval: int = 1000, looks: list[float] | None = None) -> None:
         self.now = 100.0
         monkeypatch.setattr("dramatiq_echomq.recovery.sweeper.time", SimpleNamespace(monotonic=lambda: self.now))
         self.queues = list(queues)
@@ -22,13 +22,13 @@ class Clock:
         self.waits: list[int | None] = []
         self.takes = 0.0
         self.looks: list[float] = []
-        self.looks_again_after: list[float] = []
+        self.looks_again_after = list(looks or [])
         self.sweeper = Sweeper(
             interval=interval,
             queue_names=lambda: self.queues,
             check=self.check,
             prepare=lambda: None,
-            look=self.look if looks else None,
+            look=None if looks is None else self.look,
         )
         self.sweeper.run_once()
 
@@ -44,7 +44,7 @@ class Clock:
     def rounds(self, count: int) -> list[tuple[float, str]]:
         """Let some rounds come when the sweeper says that they are due."""
         for _ in range(count):
-            self.now += self.sweeper._seconds_to_wait()
+            self.now += self.sweeper.seconds_to_wait()
             self.sweeper.run_once()
         return self.checks
 
@@ -143,23 +143,19 @@ def test_no_error_that_nobody_thought_of_ends_the_thread(broken, caplog):
 
 
 def test_looks_are_made_when_the_last_one_said_and_disturb_no_check(clock):
-    at = clock("q", looks=True)
-    at.sweeper._look_due = 0.0
-    at.looks.clear()
-    at.looks_again_after = [0.3, 0.5, 0.7]
-    assert at.rounds(6) == [(1, "q"), (2, "q")]
+    at = clock("q", looks=[0.3, 0.5, 0.7])
+    assert at.rounds(5) == [(1, "q"), (2, "q")]
     assert at.looks == [0, 0.3, 0.8, 1.5]
 
 
 def test_looks_end_when_they_cannot_work(clock):
-    at = clock("q", looks=True)
+    at = clock("q", looks=[])
     assert at.rounds(3) == [(1, "q"), (2, "q"), (3, "q")]
     assert at.looks == [0]
 
 
 def test_a_sweeper_that_stops_looks_no_more(clock):
-    at = clock("q", looks=True)
-    at.sweeper._look_due = 0.0
+    at = clock("q", looks=[0.5])
     at.sweeper.stopping.set()
     at.rounds(1)
     assert at.looks == [0]

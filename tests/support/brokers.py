@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import redis
 from dramatiq import Broker, Worker
 from dramatiq.brokers.stub import StubBroker
+from prometheus_client import Counter, Gauge
 
 from dramatiq_echomq import Settings, StalledSignals
 from dramatiq_echomq.recovery.recoverer import Recoverer
@@ -77,6 +78,11 @@ def recoverer_of(client: redis.Redis, *queues: str, **settings) -> tuple[Recover
     worker = SimpleNamespace(consumers=dict.fromkeys(queues or ("q",)))
     settings = {"stalled_interval": 1, **settings}
     return Recoverer(broker, worker, client=client, settings=Settings(**settings), queues=None), recorder
+
+
+def value_of(metric: Counter | Gauge) -> float:
+    """The value of a metric that has one."""
+    return next(iter(metric.collect())).samples[0].value
 
 
 def sweepers() -> list[threading.Thread]:
