@@ -9,7 +9,7 @@ import pytest
 import redis
 from dramatiq import Broker, Message, Middleware
 
-from dramatiq_echomq import StalledChecker
+from dramatiq_echomq import StalledCheck, StalledChecker
 from dramatiq_echomq.signals import send_signal
 
 from .brokers import working
@@ -58,6 +58,14 @@ def lose_worker(client: redis.Redis, job_id: str, stalls: int = 1, queue: str = 
     client.lrem(key(queue, "wait"), 1, job_id)
     client.hset(key(queue, job_id), mapping={"ats": 2, "stc": stalls, "pb": "host:1"})
     put(client, queue, active=[job_id], stalled={job_id})
+
+
+def worker_dies(client: redis.Redis) -> StalledCheck:
+    """All locks end, and two checks go by."""
+    for lock in client.scan_iter("*:lock"):
+        client.delete(lock)
+    StalledChecker(client).check("q")
+    return StalledChecker(client).check("q")
 
 
 def check(client: redis.Redis, broker: Broker, queue: str = "default", **settings: Any) -> None:

@@ -16,6 +16,8 @@ from .queue_data import NOW
 WORKER = f"{socket.gethostname()}:{os.getpid()}"
 #: The fields of a job of the actor `work` that a program in another language has added.
 JOB = {"name": "work", "data": "[]"}
+#: One that has stalled before.
+SUSPECT = {**JOB, "stc": "1"}
 #: Options of an actor whose retries come soon.
 FAST = {"min_backoff": 1, "max_backoff": 10}
 

@@ -1,0 +1,116 @@
+"""Any number of suspects: fresh jobs start behind them, and after a mass stall some run beside each other."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from ..support.failures import worker_dies
+from ..support.job_data import JOB, SUSPECT, id_of, take
+from ..support.queue_data import put, state
+
+
+def crowd(client, count: int, *, queue: str = "q", fresh: str = "fresh") -> list[str]:
+    """So many suspects, and a job behind them that never stalled."""
+    ids = [f"s{number}" for number in range(count)]
+    put(client, queue, wait=[fresh, *reversed(ids)], jobs={**dict.fromkeys(ids, SUSPECT), fresh: JOB})
+    return ids
+
+
+@pytest.mark.parametrize("count", [99, 100, 250, 1_000])
+def test_a_fresh_job_starts_however_many_suspects_there_are_ahead(client, broker, count):
+    put(client, "other", wait=["s"], jobs={"s": SUSPECT})
+    take(broker, queue="other")
+    crowd(client, count)
+    client.config_resetstat()
+
+    assert [id_of(message) for message in take(broker)[1]] == ["fresh"]
+
+    assert client.llen("emq:q:wait") == count
+    calls = client.info("commandstats")
+    assert calls["cmdstat_evalsha"]["calls"] <= count // 100 + 2
+    assert sum(each["calls"] for each in calls.values()) < 5 * count + 60 * (count // 100 + 1)
+
+
+def test_a_fresh_job_of_the_same_priority_starts_however_many_suspects_there_are_ahead(client, broker):
+    put(client, "other", wait=["s"], jobs={"s": SUSPECT})
+    take(broker, queue="other")
+    ids = [f"s{number}" for number in range(150)]
+    put(client, prioritized={job_id: 2**32 + at for at, job_id in enumerate([*ids, "fresh"])}, pc="151")
+    put(client, jobs={**dict.fromkeys(ids, SUSPECT), "fresh": JOB})
+
+    assert [id_of(message) for message in take(broker)[1]] == ["fresh"]
+    assert {score // 2**32 for score in state(client)["prioritized"].values()} == {1}
+
+
+def test_a_fetch_of_suspects_that_may_not_run_wakes_nobody(client, broker):
+    """Idle workers would wake each other without end."""
+    put(client, "other", wait=["s"], jobs={"s": SUSPECT})
+    take(broker, queue="other")
+    put(client, wait=["s1"], jobs={"s1": SUSPECT})
+
+    assert take(broker)[1] == []
+
+    assert "marker" not in state(client)
+
+
+@contextmanager
+def with_threads(broker, threads: int):
+    broker.emit_before("worker_boot", SimpleNamespace(worker_threads=threads))
+    try:
+        yield
+    finally:
+        broker.emit_after("worker_shutdown", None)
+
+
+def fetch_all(broker, consumer) -> list:
+    return list(iter(lambda: next(consumer), None))
+
+
+def test_after_a_mass_stall_some_suspects_run_beside_each_other(client, broker):
+    ids = crowd(client, 8)
+    with with_threads(broker, 4):
+        consumer = broker.consume("q", prefetch=8, timeout=1)
+        first = fetch_all(broker, consumer)
+
+        assert [id_of(message) for message in first] == ["s0", "fresh"]  # it learns that there are so many
+        for message in first:
+            consumer.ack(message)
+        together = fetch_all(broker, consumer)
+
+        assert [id_of(message) for message in together] == ids[1:3]
+        assert [state(client)[id_of(message)]["suspect"] for message in together] == ["beside:1", "beside:1"]
+        consumer.ack(together[0])
+        assert [id_of(message) for message in fetch_all(broker, consumer)] == [ids[3]]
+
+
+def test_of_suspects_that_stalled_beside_each_other_none_is_charged_and_each_runs_alone(client, broker):
+    jobs = {job_id: {**SUSPECT, "ats": "2", "suspect": "beside:2"} for job_id in ("s1", "s2")}
+    put(client, active=["s2", "s1"], jobs=jobs)
+
+    assert worker_dies(client).failed_ids == ()
+
+    assert {state(client)[job_id]["stc"] for job_id in jobs} == {"1"}
+    with with_threads(broker, 2):
+        consumer = broker.consume("q", prefetch=8, timeout=1)
+        alone = fetch_all(broker, consumer)
+        assert [id_of(message) for message in alone] == ["s1"]
+        assert state(client)["s1"]["suspect"] == "alone"
+        assert worker_dies(client).failed_ids == ("s1",)
+
+
+def test_those_that_must_run_alone_hold_up_no_mass(client, broker):
+    ids = crowd(client, 6)
+    client.hset("emq:q:s0", "suspect", "alone")
+    client.hset("emq:q:s1", "suspect", "alone")
+    with with_threads(broker, 4):
+        consumer = broker.consume("q", prefetch=8, timeout=1)
+        ended = []
+        while len(ended) < 7:
+            message = next(consumer)
+            if message is not None:
+                ended.append(id_of(message))
+                consumer.ack(message)
+    assert sorted(ended) == sorted([*ids, "fresh"])
