@@ -198,7 +198,7 @@ def test_a_marker_that_no_thread_is_free_for_is_left_to_others(client, broker):
 def test_a_block_that_redis_does_not_end_is_given_up(client, broker, monkeypatch):
     consumer = broker.consume("q", timeout=20)
     assert next(consumer) is None
-    consumer.marker_wait._ends_at -= 60
+    monkeypatch.setattr("dramatiq_echomq.broker.marker_wait.GRACE", -60)
 
     with pytest.raises(ConnectionClosed, match="did not end"):
         next(consumer)
