@@ -100,8 +100,9 @@ def test_close_closes_what_the_broker_opened_and_may_be_called_twice(client, bro
     opened = connections(client) - before
     assert len(opened) >= 2
 
+    consumer.close()
     broker.close()
     broker.close()
 
     wait_until(lambda: not opened & connections(client))
-    consumer.ack(message)
+    consumer.ack(message)  # which connects anew
