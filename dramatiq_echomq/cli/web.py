@@ -27,7 +27,7 @@ def web(session: Session, host: str, port: int, allow_actions: bool, trusted_hos
         raise Failure(needed, MISUNDERSTOOD)
 
     from ..web import make_app
-    from ..web.server import names_to_trust, serve
+    from ..web.server import PageServer, names_to_trust
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     settings = session.settings
@@ -40,6 +40,9 @@ def web(session: Session, host: str, port: int, allow_actions: bool, trusted_hos
         batch_size=settings.batch_size,
     )
     try:
-        serve(app, host, port, actions=allow_actions)
+        server = PageServer(app, host, port)
     except OSError as error:
         raise Failure(f"the page cannot be served at {host}:{port}: {error.strerror or error}", UNUSABLE) from None
+    if session.as_json:
+        session.answer({"url": server.address, "actions": allow_actions})
+    server.run(actions=allow_actions)

@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Flask, current_app
 
+from ..inspection.history import QueueHistory
 from ..inspection.inspector import QueueInspector
 from ..protocol.records import ActiveJob
 from ..recovery.checker import StalledChecker
@@ -15,6 +16,10 @@ from ..settings import Settings
 #: For how many seconds the names of all queues are known, and for how many times longer than it took to find them.
 NAMES_KNOWN_FOR = 3.0
 NAMES_KNOWN_FOR_TIMES = 20
+
+#: For how many seconds it is known what a queue has done lately, where many are shown.
+HISTORY_KNOWN_FOR = 10.0
+MOST_HISTORIES = 1_000
 
 _KEY = "dramatiq_echomq"
 
@@ -45,6 +50,7 @@ class Backing:
         self._names: list[str] = []
         self._names_until = float("-inf")
         self._finding_names = threading.Lock()
+        self._histories: dict[str, tuple[float, QueueHistory]] = {}
 
     def queue_names(self) -> list[str]:
         """Return the names of all queues.  To find them, Redis goes through
@@ -57,6 +63,18 @@ class Backing:
                 now = time.monotonic()
                 self._names_until = now + max(NAMES_KNOWN_FOR, NAMES_KNOWN_FOR_TIMES * (now - started))
             return self._names
+
+    def history(self, queue_name: str) -> QueueHistory:
+        """Return what a queue has done lately, or had a few seconds ago."""
+        now = time.monotonic()
+        until, known = self._histories.get(queue_name, (now, None))
+        if known is not None and now < until:
+            return known
+        history = self.inspector.history(queue_name)
+        if len(self._histories) > MOST_HISTORIES:
+            self._histories = {}
+        self._histories[queue_name] = now + HISTORY_KNOWN_FOR, history
+        return history
 
     def verdict(self, queue_name: str, job_id: str) -> ActiveJob | None:
         """Return what the next check would do to an active job."""

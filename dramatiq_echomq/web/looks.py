@@ -110,7 +110,7 @@ def _all_queues() -> list[QueueInfo]:
 
 def _history(info: QueueInfo) -> QueueHistory | None:
     try:
-        return None if info.problem else backing().inspector.history(info.name)
+        return None if info.problem else backing().history(info.name)
     except QueueNotFound:
         return None
 

@@ -37,25 +37,39 @@ def names_to_trust(host: str, others: Sequence[str]) -> list[str] | None:
     return list(others) or None
 
 
-def serve(app: Any, host: str, port: int, *, actions: bool) -> None:
-    """Serve the page until SIGTERM or Ctrl-C.
+class PageServer:
+    """Serves the page.
+
+    Parameters:
+      app(Flask)
+      host(str)
+      port(int): 0 for any that is free.
+
+    Attributes:
+      address(str): Where the page is.
 
     Raises:
       OSError: When nothing can be served there.
     """
-    server = create_server(app, host=host, port=port, threads=THREADS, ident="dramatiq-echomq")
-    place = f"[{host}]" if ":" in host else host
-    logger.info("The page is at http://%s:%s/, and %s.", place, server.effective_port, _what_it_may(actions))
-    logger.warning(
-        "The page has no login of its own: whoever can connect to it sees all jobs with their arguments%s. %s",
-        " and can change them" if actions else "",
-        "Here only this machine can."
-        if is_loopback(host)
-        else "Let a proxy with a login stand in front of it, or bind it to 127.0.0.1.",
-    )
-    signal.signal(signal.SIGTERM, _stop)
-    server.run()  # returns after either signal, when requests have been answered
-    logger.info("The page has stopped.")
+
+    def __init__(self, app: Any, host: str, port: int) -> None:
+        self.host = host
+        self._server = create_server(app, host=host, port=port, threads=THREADS, ident="dramatiq-echomq")
+        self.address = f"http://{f'[{host}]' if ':' in host else host}:{self._server.effective_port}/"
+
+    def run(self, *, actions: bool) -> None:
+        """Serve until SIGTERM or Ctrl-C, and log what whoever can connect may do."""
+        logger.info("The page is at %s, and %s.", self.address, _what_it_may(actions))
+        logger.warning(
+            "The page has no login of its own: whoever can connect to it sees all jobs with their arguments%s. %s",
+            " and can change them" if actions else "",
+            "Here only this machine can."
+            if is_loopback(self.host)
+            else "Let a proxy with a login stand in front of it, or bind it to 127.0.0.1.",
+        )
+        signal.signal(signal.SIGTERM, _stop)
+        self._server.run()  # returns after either signal, when requests have been answered
+        logger.info("The page has stopped.")
 
 
 def _what_it_may(actions: bool) -> str:
