@@ -61,7 +61,7 @@ class QueueKeys:
 
     def job(self, job_id: str | bytes) -> bytes:
         """The key of a job's hash."""
-        return self.base.encode() + id_to_bytes(job_id)
+        return id_to_bytes(self.base) + id_to_bytes(job_id)
 
     def lock(self, job_id: str | bytes) -> bytes:
         """The key of a job's lock."""
@@ -69,7 +69,7 @@ class QueueKeys:
 
     def scheduler(self, scheduler_id: str | bytes) -> bytes:
         """The key of a job scheduler's hash."""
-        return self.repeat.encode() + b":" + id_to_bytes(scheduler_id)
+        return id_to_bytes(self.repeat) + b":" + id_to_bytes(scheduler_id)
 
     def sweep_record(self, sweep_id: str) -> str:
         """The key under which a check keeps its last reply, in case it gets lost."""

@@ -10,6 +10,7 @@ import redis
 
 from ..errors import QueueRefused
 from .clients import drop_idle_connections
+from .keys import id_to_bytes
 from .logtext import on_one_line
 from .rights import Rights
 from .server_version import require_known_commands, require_version
@@ -84,7 +85,9 @@ class Script:
         return found
 
     def _execute(self, client: Any, command: str, script: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:
-        return client.execute_command(command, script, len(keys), *keys, *args, NEVER_DECODE=True)
+        # The name of a queue may have bytes that are no UTF-8, as ids may.
+        words = [id_to_bytes(word) if isinstance(word, str) else word for word in (*keys, *args)]
+        return client.execute_command(command, script, len(keys), *words, NEVER_DECODE=True)
 
 
 @cache

@@ -157,7 +157,7 @@ class StalledChecker:
         check = check_from(keys.queue_name, replies)
         if check.recovered or check.failed or check.marked or check.dropped or remaining:
             with contextlib.suppress(*REDIS_ERRORS):  # it ends by itself, and what was done is to be told
-                self.client.unlink(keys.sweep_record(sweep_id))
+                self.client.unlink(id_to_bytes(keys.sweep_record(sweep_id)))
         return check
 
     def _call(

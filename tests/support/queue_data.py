@@ -27,7 +27,8 @@ LOCK = {"token": "token-of-its-worker", "ttl": 60_000}
 
 
 def key(queue: str, name: str | bytes, prefix: str = PREFIX) -> bytes:
-    return f"{prefix}:{queue}:".encode() + (name if isinstance(name, bytes) else name.encode())
+    base = f"{prefix}:{queue}:".encode("utf-8", "surrogateescape")
+    return base + (name if isinstance(name, bytes) else name.encode())
 
 
 def put(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, jobs=None, locks=(), **structures) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from ..support.operator_data import put_busy_queue
 from ..support.pages import job_path
-from ..support.queue_data import put, state
+from ..support.queue_data import META, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -77,7 +77,7 @@ def test_a_queue_is_paused_and_resumed(client, pages):
 
 
 def test_a_queue_is_checked(client, pages):
-    put(client, active=["j"], jobs={"j": {}}, meta={"version": "echomq:1"})
+    put(client, active=["j"], jobs={"j": {}}, meta=META)
 
     assert "Checked: 1 without a lock marked." in pages.act_on_queue("check")
     assert "Checked: 1 brought back ('j')." in pages.act_on_queue("check")

@@ -13,7 +13,7 @@ from dramatiq_echomq.web import make_app
 from ..support.browser import served, visit
 from ..support.operator_data import put_busy_queue
 from ..support.pages import job_path
-from ..support.queue_data import put
+from ..support.queue_data import META, put
 from ..support.servers import Server
 
 HOSTILE = "<img src=x onerror=document.title=1>"
@@ -24,7 +24,7 @@ def busy_page(**options) -> Iterator[tuple]:
     """A server with a busy queue and a hostile one, and the page that shows it."""
     with Server() as server, server.client() as client:
         put_busy_queue(client)
-        put(client, HOSTILE, wait=["x"], jobs={"x": {"name": HOSTILE}}, meta={"version": "echomq:1"})
+        put(client, HOSTILE, wait=["x"], jobs={"x": {"name": HOSTILE}}, meta=META)
         app = make_app(client, **options)
         with served(app) as url:
             yield client, app, url

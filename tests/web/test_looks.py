@@ -10,7 +10,7 @@ from dramatiq_echomq.protocol.job_info import STATES
 
 from ..support.operator_data import MESSAGE_ID, message_data, put_busy_queue
 from ..support.pages import job_path, text_of
-from ..support.queue_data import NOW, dump, put
+from ..support.queue_data import META, NOW, dump, put
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -41,20 +41,20 @@ def test_all_queues_are_shown_with_their_states_and_what_is_wrong(client, pages)
 
 def test_the_last_hour_is_what_has_finished_in_it(client, pages):
     finished = {f"c{n}": NOW - n * 60_000 for n in range(90)}
-    put(client, wait=["w"], jobs={"w": {}}, completed=finished, failed={"f": NOW}, meta={"version": "echomq:1"})
+    put(client, wait=["w"], jobs={"w": {}}, completed=finished, failed={"f": NOW}, meta=META)
 
     assert "60 done, 1 failed" in text_of(pages.get("/"))
 
 
 def test_where_finished_jobs_are_not_kept_the_last_hour_says_at_least(client, pages):
-    put(client, wait=["w"], jobs={"w": {}}, completed={"c": NOW}, meta={"version": "echomq:1"})
+    put(client, wait=["w"], jobs={"w": {}}, completed={"c": NOW}, meta=META)
 
     assert "at least 1 done" in text_of(pages.get("/"))
 
 
 def test_what_workers_have_counted_is_in_the_last_hour(client, pages):
     counted = {"count": "30", "prevTS": str(NOW), "prevCount": "20"}
-    put(client, wait=["w"], jobs={"w": {}}, completed={"c": NOW}, meta={"version": "echomq:1"})
+    put(client, wait=["w"], jobs={"w": {}}, completed={"c": NOW}, meta=META)
     client.hset("emq:q:metrics:completed", mapping=counted)
     client.rpush("emq:q:metrics:completed:data", 5, 0, *[1] * 200)
 
@@ -115,7 +115,7 @@ def test_every_state_has_a_list_and_a_tab(client, pages):
 
 def test_a_list_goes_on_for_pages_and_back(client, pages):
     ids = [f"j{n:03}" for n in range(120)]
-    put(client, wait=ids, jobs={job_id: {} for job_id in ids}, meta={"version": "echomq:1"})
+    put(client, wait=ids, jobs={job_id: {} for job_id in ids}, meta=META)
 
     first, second, last = (pages.get(f"/queues/q?state=wait&offset={offset}") for offset in (0, 50, 100))
 
@@ -159,7 +159,7 @@ def test_a_job_is_shown_with_all_that_is_known(client, pages):
             }
         },
         failed={"j": NOW - 50_000},
-        meta={"version": "echomq:1"},
+        meta=META,
     )
     stall = "2023-11-14T22:12:05.000Z stall 1 of at most 1: held by host:5, back to wait"
     client.rpush("emq:q:j:logs", "opened the file", stall)
@@ -186,7 +186,7 @@ def test_a_job_is_shown_with_all_that_is_known(client, pages):
 
 
 def test_an_active_job_without_a_lock_says_what_the_next_check_does(client, pages):
-    put(client, active=["j"], jobs={"j": {"processedOn": str(NOW)}}, stalled={"j"}, meta={"version": "echomq:1"})
+    put(client, active=["j"], jobs={"j": {"processedOn": str(NOW)}}, stalled={"j"}, meta=META)
 
     said = text_of(pages.get(job_path("j")))
 
@@ -195,7 +195,7 @@ def test_an_active_job_without_a_lock_says_what_the_next_check_does(client, page
 
 
 def test_data_that_is_no_json_is_shown_as_it_is(client, pages):
-    put(client, wait=["j"], jobs={"j": {"data": b"\x80\x04pickled"}}, meta={"version": "echomq:1"})
+    put(client, wait=["j"], jobs={"j": {"data": b"\x80\x04pickled"}}, meta=META)
 
     assert r"\x80\x04pickled" in text_of(pages.get(job_path("j"))).replace("\x04", r"\x04")
 
@@ -210,7 +210,7 @@ def test_a_job_is_found_by_either_id(client, pages):
 
 def test_all_jobs_of_a_message_are_found(client, pages):
     jobs = {"a": {"data": message_data()}, "b": {"data": message_data()}}
-    put(client, wait=["a"], completed={"b": NOW}, jobs=jobs, meta={"version": "echomq:1"})
+    put(client, wait=["a"], completed={"b": NOW}, jobs=jobs, meta=META)
 
     said = text_of(pages.get(f"/queues/q/find?id={MESSAGE_ID}"))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dramatiq_echomq.web.addresses import from_address, to_address
 
 from ..support.pages import job_path, text_of
-from ..support.queue_data import put, state
+from ..support.queue_data import META, key, put, state
 
 IDS = ["a/b", "..", ".", "%2F", "~", "a b", "ü€😀", "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
 IDS += ["a?b#c&d=e", "a\\b", "x" * 500, "\udcff\udc80", "new\nline", "{{ 7*7 }}", "repeat:x:1", "\u202eevil", "a\x00b"]
@@ -39,7 +39,7 @@ def test_what_is_no_address_is_refused(address):
 @pytest.mark.parametrize("job_id", IDS)
 def test_a_job_with_any_id_is_shown_and_removed(client, pages, job_id):
     raw = job_id.encode("utf-8", "surrogateescape")
-    put(client, wait=[raw], jobs={raw: {"name": job_id.encode("utf-8", "surrogateescape")}}, meta={"version": "1"})
+    put(client, wait=[raw], jobs={raw: {"name": job_id.encode("utf-8", "surrogateescape")}}, meta=META)
 
     listed, shown = pages.get("/queues/q?state=wait"), pages.get(job_path(job_id))
     said = pages.act_on_jobs("remove", job_id)
@@ -52,16 +52,20 @@ def test_a_job_with_any_id_is_shown_and_removed(client, pages, job_id):
         assert "49" not in text_of(page).replace(".49", "")
         assert "\u202e" not in page
     assert "1 job removed" in said
-    assert state(client) == {"locks": set(), "meta": {"version": "1"}} or "wait" not in state(client)
+    assert state(client) == {"locks": set(), "meta": META} or "wait" not in state(client)
 
 
-@pytest.mark.parametrize("name", [name for name in IDS if name not in ("\udcff\udc80",)])
+@pytest.mark.parametrize("name", IDS)
 def test_a_queue_with_any_name_is_shown_and_paused(client, pages, name):
-    put(client, name, wait=["j"], jobs={"j": {}}, meta={"version": "1"})
+    put(client, name, wait=["j"], active=["a"], jobs={"j": {}, "a": {}}, meta=META)
 
     assert f"/queues/{to_address(name)}" in pages.get("/")
     assert "The queue is paused" in pages.act_on_queue("pause", queue=name)
-    assert client.hget(f"emq:{name}:meta", "paused") == b"1"
+    assert client.hget(key(name, "meta"), "paused") == b"1"
+    for path in (f"/queues/{to_address(name)}", job_path("j", name), "/stalls"):
+        pages.get(path)
+    assert "1 without a lock marked" in pages.act_on_queue("check", queue=name)
+    assert "1 job removed" in pages.act_on_jobs("remove", "j", queue=name)
 
 
 HOSTILE = "</pre><script>alert(1)</script>"
@@ -83,7 +87,7 @@ def test_whatever_a_job_holds_is_text(client, pages):
         "finishedOn": "1700000000000",
         "processedOn": "1700000000000",
     }
-    put(client, HOSTILE, failed={"j": 1}, jobs={"j": fields}, meta={"version": "1"})
+    put(client, HOSTILE, failed={"j": 1}, jobs={"j": fields}, meta=META)
     stall = f"2023-11-14T22:13:20.000Z stall 1 of at most 1: held by {HOSTILE}, back to wait"
     client.rpush(f"emq:{HOSTILE}:j:logs", HOSTILE, stall)
     client.xadd(f"emq:{HOSTILE}:events", {"event": "stalled", "jobId": HOSTILE}, id="1700000000000-1")
@@ -131,7 +135,7 @@ def test_numbers_that_are_none_do_not_stop_a_page(client, pages, value):
 
 
 def test_keys_of_the_wrong_type_beside_a_queue_do_not_stop_a_page(client, pages):
-    put(client, wait=["j"], jobs={"j": {}}, meta={"version": "1"})
+    put(client, wait=["j"], jobs={"j": {}}, meta=META)
     for name in ("metrics:completed", "metrics:completed:data", "j:logs", "limiter", "stalled-check"):
         client.sadd(f"emq:q:{name}", "x")
 
@@ -141,9 +145,7 @@ def test_keys_of_the_wrong_type_beside_a_queue_do_not_stop_a_page(client, pages)
 
 def test_a_large_job_is_cut(client, pages):
     data = json.dumps({"args": ["x" * 3_000_000]})
-    put(
-        client, wait=["j"], jobs={"j": {"data": data, "stacktrace": json.dumps(["y" * 500_000])}}, meta={"version": "1"}
-    )
+    put(client, wait=["j"], jobs={"j": {"data": data, "stacktrace": json.dumps(["y" * 500_000])}}, meta=META)
 
     page = pages.get(job_path("j"))
 

@@ -11,13 +11,13 @@ from dramatiq_echomq.web import make_app
 from ..support.acl import user
 from ..support.operator_data import put_busy_queue
 from ..support.pages import job_path, text_of
-from ..support.queue_data import put
+from ..support.queue_data import META, put
 from ..support.servers import Server, free_port
 
 
 def test_a_queue_that_is_not_there_has_similar_ones(client, pages):
     put_busy_queue(client)
-    put(client, "images", wait=["x"], jobs={"x": {}}, meta={"version": "echomq:1"})
+    put(client, "images", wait=["x"], jobs={"x": {}}, meta=META)
 
     page = pages.get("/queues/imagse", 404)
 
@@ -149,7 +149,7 @@ def test_many_looks_search_for_queues_once_in_a_while(client, pages, monkeypatch
 
 def test_a_queue_that_has_gone_meanwhile_is_left_out(client, pages):
     put_busy_queue(client)
-    put(client, "other", wait=["x"], jobs={"x": {}}, meta={"version": "echomq:1"})
+    put(client, "other", wait=["x"], jobs={"x": {}}, meta=META)
     pages.get("/")
     client.delete(*client.keys("emq:other:*"))
 
