@@ -26,10 +26,12 @@ def test_it_is_valid_restructured_text():
     assert not [problem for problem in problems if "Pygments" not in problem], "".join(problems)
 
 
-def test_its_links_lead_to_pages_that_there_are():
-    links = re.findall(r"/blob/main/(\S+)", TEXT)
+def test_its_links_lead_to_pages_and_pictures_that_there_are():
+    """They are whole addresses: the page of PyPI knows no other files of the repository."""
+    links = re.findall(r"/dramatiq-echomq/(?:blob/)?main/(\S+)", TEXT)
 
     assert len(links) >= 10
+    assert all(target.startswith("https://") for target in re.findall(r"^\.\. image:: (\S+)", TEXT, re.MULTILINE))
     assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
