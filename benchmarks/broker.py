@@ -91,9 +91,9 @@ class Bench:
 
 
 def _timed(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     work()
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
 def main() -> None:

@@ -143,7 +143,7 @@ def run(
         fill(keys=[KEYS.active], args=[KEYS.base, start, min(start + 9_999, number), state])
     if longest:
         longest.restart()
-    begin = time.perf_counter()
+    start = time.perf_counter()
     check(client)
     middle = time.perf_counter()
     recovered = check(client)
@@ -153,7 +153,7 @@ def run(
     expected = {"dead": number, "healthy": 0, "1 dead in 100": number // 100}[state]
     assert recovered == expected, f"brought back {recovered} of {expected}"
     assert client.llen(KEYS.wait) == expected, "what was brought back does not wait"
-    return Times((middle - begin) * 1000, (end - middle) * 1000)
+    return Times((middle - start) * 1000, (end - middle) * 1000)
 
 
 def our_check(client: redis.Redis) -> int:
@@ -197,9 +197,9 @@ def pinging(port: int) -> Iterator[LongestWait]:
 def _ping(port: int, shared, stop: Event) -> None:
     client = redis.Redis(port=port)
     while not stop.is_set():
-        begin = time.perf_counter()
+        start = time.perf_counter()
         client.ping()
-        shared.value = max(shared.value, (time.perf_counter() - begin) * 1000)
+        shared.value = max(shared.value, (time.perf_counter() - start) * 1000)
         time.sleep(0.001)
 
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 #: How much of a value an error shows, in characters.
-LENGTH_SHOWN = 500
+LONGEST_VALUE = 500
 
 
 class EchoMQError(Exception):
@@ -138,10 +138,10 @@ class JobStalled(JobFailed):
 
 def _shown(value: Any) -> str:
     try:
-        shown = repr(value)
+        text = repr(value)
     except Exception:  # a whole number of many digits, among others
         return f"a value of type {type(value).__name__} that cannot be shown"
-    return shown if len(shown) <= LENGTH_SHOWN else f"{shown[:LENGTH_SHOWN]}…"
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 class MessagesNotAdded(EchoMQError):

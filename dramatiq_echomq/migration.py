@@ -23,7 +23,7 @@ from dramatiq.logging import get_logger
 from .broker.broker import EchoMQBroker
 from .broker.moved_jobs import MovedJobs, timestamp_of
 from .errors import SettingError
-from .protocol.logtext import ids_shown
+from .protocol.logtext import ids_text
 
 #: The worker in whose name messages are fetched from the RedisBroker: what an
 #: interrupted move has fetched is found by the next one.
@@ -212,7 +212,7 @@ class _Mover:
     def _warn_of_unreadable(self, name: str, message_id: str) -> None:
         self.logger.warning(
             "Message %s of queue %r is left where it is: this process's encoder cannot decode it.",
-            ids_shown([message_id]),
+            ids_text([message_id]),
             name,
         )
 

@@ -214,7 +214,7 @@ class QueueChannel(GroupCommit):
         try:
             message = JobMessage(message_from(fetched, self.queue_name), job)
         except UndecodableJob as error:
-            self.logger.error("Job %s of queue %r is failed: %s", job.shown, self.queue_name, error)
+            self.logger.error("Job %s of queue %r is failed: %s", job.label, self.queue_name, error)
             job.outcome = Outcome("failed", str(error), "")
             self.to_fail.append((job, None))
         else:

@@ -12,7 +12,7 @@ from dramatiq.logging import get_logger
 from ..errors import EchoMQError
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import id_to_text
-from ..protocol.logtext import ids_shown, on_one_line
+from ..protocol.logtext import ids_text, on_one_line
 from ..signals import send_signal
 from .encoding import completion_of, failure_of
 from .in_flight import InFlightJob
@@ -187,7 +187,7 @@ class JobConsumer(Consumer):
             try:
                 channel.queue.advance_scheduler(fetched)
             except SchedulerStopped as error:
-                scheduler, fault = ids_shown([id_to_text(fetched.scheduler)]), on_one_line(str(error))
+                scheduler, fault = ids_text([id_to_text(fetched.scheduler)]), on_one_line(str(error))
                 self.logger.error("Job scheduler %s of queue %r stops: %s", scheduler, channel.queue_name, fault)
             channel.to_advance.popleft()
 
@@ -230,13 +230,13 @@ class JobConsumer(Consumer):
             self._warn(job, on_one_line(fault))
 
     def _warn(self, job: InFlightJob, what: str) -> None:
-        self.logger.warning("Job %s of queue %r: %s.", job.shown, job.queue_name, what)
+        self.logger.warning("Job %s of queue %r: %s.", job.label, job.queue_name, what)
 
     def _warn_of_lost(self, job: InFlightJob, what: str) -> None:
         self.logger.warning(
             "Job %s of queue %r %s: its lock is not this worker's any more, so another worker runs or ran it, or a "
             "check failed it.",
-            job.shown,
+            job.label,
             job.queue_name,
             what,
         )

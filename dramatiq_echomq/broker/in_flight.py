@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dramatiq.middleware import Interrupt
 
 from ..protocol.keys import id_to_text
-from ..protocol.logtext import job_shown
+from ..protocol.logtext import job_text
 from ..protocol.payload import read_payload
 from .jobs import FetchedJob, Outcome
 from .threads import Runner, wait_for_interrupt
@@ -121,9 +121,9 @@ class InFlightJob:
         return id_to_text(self.fetched.job_id)
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The job as log lines show it, with the id of its message, which those of Dramatiq show."""
-        return job_shown(self.job_id, message_id=read_payload(self.fetched.data, self.job_id).message_id)
+        return job_text(self.job_id, message_id=read_payload(self.fetched.data, self.job_id).message_id)
 
     @property
     def is_lost(self) -> bool:

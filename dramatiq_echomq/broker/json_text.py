@@ -21,9 +21,9 @@ def members_of(text: str) -> dict[str, str]:
     at = _after_space(text, text.index("{") + 1)
     while text[at] != "}":
         name, end = _DECODER.raw_decode(text, at)
-        begin = _after_space(text, _after_space(text, end) + 1)
-        _, end = _DECODER.raw_decode(text, begin)
-        found[name] = text[begin:end]
+        start = _after_space(text, _after_space(text, end) + 1)
+        _, end = _DECODER.raw_decode(text, start)
+        found[name] = text[start:end]
         at = _after_space(text, end)
         if text[at] == ",":
             at = _after_space(text, at + 1)

@@ -106,7 +106,7 @@ class LockingBroker(Broker):
             super().emit_before("process_message", message)
         if not message.job.start():
             message.fail()
-            raise SkipMessage(f"job {message.job.shown} is not this worker's any more")
+            raise SkipMessage(f"job {message.job.label} is not this worker's any more")
 
     def _after_process_message(self, message: Any, **kwargs: Any) -> None:
         if not isinstance(message, JobMessage):
@@ -169,7 +169,7 @@ class LockingBroker(Broker):
         if job.failed_enqueue is not None and not message.failed:
             self.logger.error(
                 "Job %s is failed: a message that follows from it could not be enqueued. Retry it once Redis answers.",
-                job.shown,
+                job.label,
             )
             message.fail()
             message.stuff_exception(exception or job.failed_enqueue)

@@ -203,7 +203,7 @@ class LockManager:
     def _forget_orphans(self) -> None:
         for job in self._held():
             if job.is_orphaned:
-                self.logger.warning("The thread of job %s died. Its lock ends.", job.shown)
+                self.logger.warning("The thread of job %s died. Its lock ends.", job.label)
                 job.end()
 
     def _errors_of_ping(self) -> dict[str, Exception]:
@@ -217,7 +217,7 @@ class LockManager:
         if job.lose():
             self.logger.warning(
                 "Lost the lock of job %s of queue %r: this process was blocked or cut off for too long. %s",
-                job.shown,
+                job.label,
                 job.queue_name,
                 "Its actor is interrupted." if job.runner else "It is not run here.",
             )

@@ -86,7 +86,7 @@ class Presence:
         self._has_queues.set()
 
     def start(self) -> None:
-        """Begin to be seen, once there is a queue."""
+        """Start to be seen, once there is a queue."""
         if self._thread is None or not self._thread.is_alive():  # after a fork it is not
             self._stopping, self._registered = threading.Event(), {}
             self._thread = threading.Thread(

@@ -123,8 +123,8 @@ def next_run(pattern: str, time_zone: str | None, after: int) -> int:
         raise SchedulerStopped('cron patterns need a package: pip install "dramatiq-echomq[schedulers]"') from None
     try:
         zone = ZoneInfo(time_zone) if time_zone else timezone.utc
-        begin = datetime.fromtimestamp(after / 1000, zone)
-        due = croniter(pattern, begin, second_at_beginning=True).get_next(datetime)
+        start = datetime.fromtimestamp(after / 1000, zone)
+        due = croniter(pattern, start, second_at_beginning=True).get_next(datetime)
     except Exception as error:
         raise SchedulerStopped(f"pattern {pattern!r} in time zone {time_zone!r}: {on_one_line(str(error))}") from None
     return int(due.timestamp() * 1000)

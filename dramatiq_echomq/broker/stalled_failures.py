@@ -11,7 +11,7 @@ from dramatiq.middleware import Interrupt
 from ..errors import EchoMQError, JobFailed, JobStalled
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_bytes
-from ..protocol.logtext import ids_shown, on_one_line
+from ..protocol.logtext import ids_text, on_one_line
 from ..protocol.records import FailedJob
 from ..protocol.replies import failed_job_from
 from ..protocol.scripts import load
@@ -84,12 +84,12 @@ class StalledFailures(RecoverySignals):
             if message is not None:
                 tell_failure(broker, message, JobStalled(failed.reason, failed.stalls, failed.worker))
         except (Interrupt, *OUTAGES) as error:
-            shown = ids_shown([failed.job_id])
-            self.logger.warning("The failure of stalled job %s is told later: %s", shown, type(error).__name__)
+            ids = ids_text([failed.job_id])
+            self.logger.warning("The failure of stalled job %s is told later: %s", ids, type(error).__name__)
             return False
         except Exception:
-            shown = ids_shown([failed.job_id])
-            self.logger.warning("The failure of stalled job %s could not be told.", shown, exc_info=True)
+            ids = ids_text([failed.job_id])
+            self.logger.warning("The failure of stalled job %s could not be told.", ids, exc_info=True)
         return True
 
 

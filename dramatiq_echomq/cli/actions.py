@@ -8,7 +8,7 @@ from rich.progress import Progress
 
 from ..errors import JobNotFound
 from ..inspection.records import ActionResult
-from ..protocol.logtext import ids_shown
+from ..protocol.logtext import ids_text
 from .exits import FOUND, OK
 from .session import Session, one_queue, some_queues, with_session
 
@@ -114,7 +114,7 @@ def _with_progress(session: Session, act: Callable[..., ActionResult], queue_nam
 
 def _answer(session: Session, result: ActionResult, done: str, unknown: dict[str, str]) -> int:
     refused = {**result.refused, **unknown}
-    lines = [f"{len(result.done):,} {done}" + (f": {ids_shown(result.done)}" if result.done else "")]
-    lines += [f"not {done}: {ids_shown([job_id])}: {why}" for job_id, why in refused.items()]
+    lines = [f"{len(result.done):,} {done}" + (f": {ids_text(result.done)}" if result.done else "")]
+    lines += [f"not {done}: {ids_text([job_id])}: {why}" for job_id, why in refused.items()]
     session.answer(ActionResult(result.done, refused), *lines)
     return FOUND if refused else OK

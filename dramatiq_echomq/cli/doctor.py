@@ -11,7 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from ..inspection.doctor.doctor import QueueDoctor
 from ..inspection.doctor.findings import Finding
 from ..inspection.records import ActionResult
-from ..protocol.logtext import ids_shown
+from ..protocol.logtext import ids_text
 from .exits import FOUND, OK
 from .session import Session, one_queue, with_session
 
@@ -55,7 +55,7 @@ def _lines(findings: list[Finding]) -> list[str]:
         count = f"{len(finding.job_ids):,} x " if finding.job_ids else ""
         lines.append(f"{count}{finding.kind}: {finding.meaning}{exactly}.")
         if finding.job_ids:
-            lines.append(f"    jobs: {ids_shown(finding.job_ids)}")
+            lines.append(f"    jobs: {ids_text(finding.job_ids)}")
         lines.append(f"    {'--repair' if finding.is_repairable else 'to do'}: {finding.repair}.")
     return lines
 

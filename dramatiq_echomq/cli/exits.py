@@ -48,5 +48,5 @@ def explained() -> Iterator[None]:
         raise
     except REDIS_ERRORS as error:
         hint = "" if isinstance(error, redis.ResponseError) else " Look at --url, or at REDIS_URL."
-        shown = on_one_line(str(error)).rstrip(".")
-        raise Failure(f"Redis cannot be used: {type(error).__name__}: {shown}.{hint}", UNUSABLE) from None
+        reason = on_one_line(str(error)).rstrip(".")
+        raise Failure(f"Redis cannot be used: {type(error).__name__}: {reason}.{hint}", UNUSABLE) from None

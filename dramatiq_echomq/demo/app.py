@@ -28,5 +28,5 @@ def resize(path: str) -> str:
 @dramatiq.actor(queue_name=QUEUE)
 def poison(path: str) -> None:
     """Stands for a job that runs out of memory, or crashes in a C extension."""
-    time.sleep(SECONDS_PER_JOB / 2)  # by then its neighbours have begun as well
+    time.sleep(SECONDS_PER_JOB / 2)  # by then its neighbours have started as well
     os.kill(os.getpid(), signal.SIGKILL)

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..protocol.job_info import JobInfo
-from ..protocol.logtext import ids_shown, on_one_line
+from ..protocol.logtext import ids_text, on_one_line
 from ..protocol.records import ActiveJob, StalledCheck
 
 #: What stands where there is nothing to say.
@@ -55,17 +55,17 @@ def check_summary(check: StalledCheck, would: bool = False) -> str:
     """Say in a line what a check did, or would do."""
     parts = []
     if check.recovered:
-        parts.append(f"{check.recovered} brought back ({ids_shown(check.recovered_ids)})")
+        parts.append(f"{check.recovered} brought back ({ids_text(check.recovered_ids)})")
     if check.failed:
         names = {job.job_id: job.name for job in check.failed_jobs}
-        parts.append(f"{check.failed} stalled too often and failed ({ids_shown(check.failed_ids, names)})")
+        parts.append(f"{check.failed} stalled too often and failed ({ids_text(check.failed_ids, names)})")
     if check.marked:
         parts.append(f"{check.marked} without a lock marked")
     if check.dropped:
         parts.append(f"{check.dropped} finished or gone dropped from active")
     if check.hold:
         parts.append(f"held: {check.hold.would_recover} of {check.hold.active} would be brought back at once")
-    parts += [f"job {ids_shown([job_id])}: {oddity}" for job_id, oddity in check.oddities]
+    parts += [f"job {ids_text([job_id])}: {oddity}" for job_id, oddity in check.oddities]
     return ("would be: " if would and parts else "") + ("; ".join(parts) or "nothing stalled")
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 #: How many ids, how much of each, and how much of a text from Redis a log line shows.
-IDS_SHOWN = 10
+MOST_IDS = 10
 ID_LENGTH_SHOWN = 64
-TEXT_LENGTH_SHOWN = 400
+LONGEST_TEXT = 400
 
 
 def on_one_line(text: str) -> str:
     """A text for a log line, whatever is in it."""
-    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:TEXT_LENGTH_SHOWN])
-    return shown + ("…" if len(text) > TEXT_LENGTH_SHOWN else "")
+    printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:LONGEST_TEXT])
+    return printable + ("…" if len(text) > LONGEST_TEXT else "")
 
 
 def counted(number: int, what: str) -> str:
@@ -21,18 +21,18 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
-def ids_shown(
+def ids_text(
     job_ids: Iterable[str], names: Mapping[str, str] | None = None, message_ids: Mapping[str, str] | None = None
 ) -> str:
     """Return ids for a log line, with the names and messages of the jobs where
     they are known: a few, none of them long, on one line whatever is in them.
     """
     ids, names, message_ids = list(job_ids), names or {}, message_ids or {}
-    shown = [job_shown(job_id, names.get(job_id, ""), message_ids.get(job_id, "")) for job_id in ids[:IDS_SHOWN]]
-    return ", ".join(shown) + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")
+    texts = [job_text(job_id, names.get(job_id, ""), message_ids.get(job_id, "")) for job_id in ids[:MOST_IDS]]
+    return ", ".join(texts) + (f" and {len(ids) - MOST_IDS} more" if len(ids) > MOST_IDS else "")
 
 
-def job_shown(job_id: str, name: str = "", message_id: str = "") -> str:
+def job_text(job_id: str, name: str = "", message_id: str = "") -> str:
     """Return a job for a log line, with what else is known of it.  Dramatiq's
     own lines show the id of the message.
     """

@@ -12,7 +12,7 @@ from dramatiq.logging import get_logger
 from ..errors import EchoMQError, QueueRefused
 from ..protocol.clients import REDIS_ERRORS, client_with
 from ..protocol.keys import QueueKeys, id_to_text
-from ..protocol.logtext import counted, ids_shown, on_one_line
+from ..protocol.logtext import counted, ids_text, on_one_line
 from ..protocol.registrations import WorkerRegistration, connections_of, is_refusal, server_of
 from ..protocol.scripts import load
 from ..settings import Settings
@@ -154,7 +154,7 @@ class CrashWatch:
                 on_one_line(name),
                 counted(len(job_ids), "job"),
                 queue_name,
-                ids_shown(job_ids),
+                ids_text(job_ids),
             )
         else:
             self.logger.info(

@@ -11,7 +11,7 @@ from dramatiq.common import q_name
 from ..errors import QueueRefused, ServerTooOld
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys
-from ..protocol.logtext import IDS_SHOWN
+from ..protocol.logtext import MOST_IDS
 from ..protocol.payload import message_ids_of, read_payload
 from ..protocol.records import StalledCheck
 from ..protocol.server_version import require_version
@@ -190,10 +190,10 @@ class Recoverer:
     def _message_ids(self, check: StalledCheck) -> dict[str, str]:
         """Return the ids of the messages of the jobs that a log line shows."""
         removed = {job.job_id: read_payload(job.data, job.job_id).message_id for job in check.failed_jobs if job.data}
-        shown = [*check.recovered_ids[:IDS_SHOWN], *check.failed_ids[:IDS_SHOWN]]
+        named = [*check.recovered_ids[:MOST_IDS], *check.failed_ids[:MOST_IDS]]
         keys = QueueKeys(check.queue_name, self.settings.prefix)
         return (
-            message_ids_of(self.checker.client, keys, (job_id for job_id in shown if job_id not in removed)) | removed
+            message_ids_of(self.checker.client, keys, (job_id for job_id in named if job_id not in removed)) | removed
         )
 
     def _tell(self, check: StalledCheck) -> None:

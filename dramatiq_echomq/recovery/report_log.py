@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from dramatiq.logging import get_logger
 
-from ..protocol.logtext import counted, ids_shown, on_one_line
+from ..protocol.logtext import counted, ids_text, on_one_line
 from ..protocol.records import StalledCheck
 
 #: How many odd jobs are remembered, so that each is told once.
@@ -95,7 +95,7 @@ class ReportLog:
                 counted(check.recovered, "stalled job"),
                 check.queue_name,
                 self._would_be,
-                ids_shown(check.recovered_ids, message_ids=message_ids),
+                ids_text(check.recovered_ids, message_ids=message_ids),
             )
 
     def _log_failed(self, check: StalledCheck, message_ids: Mapping[str, str]) -> None:
@@ -105,7 +105,7 @@ class ReportLog:
                 counted(check.failed, "job"),
                 check.queue_name,
                 self._would_be,
-                ids_shown(check.failed_ids, {job.job_id: job.name for job in check.failed_jobs}, message_ids),
+                ids_text(check.failed_ids, {job.job_id: job.name for job in check.failed_jobs}, message_ids),
             )
 
     def _log_oddities(self, check: StalledCheck) -> None:
@@ -115,8 +115,8 @@ class ReportLog:
             key = check.queue_name, job_id, oddity
             if key not in self._oddities:
                 self._oddities.add(key)
-                shown = ids_shown([job_id])
-                self.logger.warning("Job %s of queue %r: %s", shown, check.queue_name, on_one_line(oddity))
+                ids = ids_text([job_id])
+                self.logger.warning("Job %s of queue %r: %s", ids, check.queue_name, on_one_line(oddity))
 
     @property
     def _would_be(self) -> str:

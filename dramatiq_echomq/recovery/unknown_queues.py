@@ -9,7 +9,7 @@ from typing import Any
 import redis
 
 from ..protocol.keys import QueueKeys
-from ..protocol.logtext import ids_shown
+from ..protocol.logtext import ids_text
 
 #: What other programs use as prefix: that of EchoMQ and that of BullMQ.
 USUAL_PREFIXES = ("emq", "bull")
@@ -52,10 +52,8 @@ def warning_of_unknown_queues(client: Any, prefix: str, queue_names: Iterable[st
             found = [":".join(other) for other in others]
     if not found:
         return None
-    missing = ids_shown(f"{prefix}:{name}" for name in unknown)
-    return (
-        f"There is no queue {missing} in Redis so far, but there is {ids_shown(found)}. Is a name or prefix mistyped?"
-    )
+    missing = ids_text(f"{prefix}:{name}" for name in unknown)
+    return f"There is no queue {missing} in Redis so far, but there is {ids_text(found)}. Is a name or prefix mistyped?"
 
 
 def _exists(client: Any, queue_name: str, prefix: str) -> bool:

@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response
 from ..inspection.records import ActionResult
 from ..inspection.words import check_summary
 from ..protocol.job_info import STATES
-from ..protocol.logtext import counted, ids_shown
+from ..protocol.logtext import counted, ids_text
 from .addresses import from_address
 from .backing import backing
 from .notices import redirect_saying
@@ -68,9 +68,9 @@ def act_on_jobs(queue_name: str) -> Response:
 
 def outcome(action: str, result: ActionResult) -> str:
     """Say what came of an action on jobs."""
-    said = [f"{counted(len(result.done), 'job')} {DONE[action]}: {ids_shown(result.done)}."] if result.done else []
+    said = [f"{counted(len(result.done), 'job')} {DONE[action]}: {ids_text(result.done)}."] if result.done else []
     for job_id, reason in list(result.refused.items())[:REASONS]:
-        said.append(f"Not done to {ids_shown([job_id])}: {reason}.")
+        said.append(f"Not done to {ids_text([job_id])}: {reason}.")
     if len(result.refused) > REASONS:
         said.append(f"Nor to {counted(len(result.refused) - REASONS, 'other job')}.")
     return " ".join(said)

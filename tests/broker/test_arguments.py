@@ -78,7 +78,7 @@ def test_an_option_of_an_actor_that_cannot_be_used_is_refused_with_its_name(brok
         "amqp://user:s3cret@localhost",
     ],
 )
-def test_a_password_is_never_shown(url):
+def test_a_password_is_never_told(url):
     with pytest.raises(SettingError) as caught:
         EchoMQBroker(url=url)
 

@@ -20,18 +20,18 @@ from ..support.servers import wait_until
 
 def test_a_worker_that_drains_takes_nothing_and_gives_back_what_it_had_prefetched(client):
     broker = EchoMQBroker(client=client, middleware=[])
-    begun, gate, ran = threading.Event(), threading.Event(), []
+    started, gate, ran = threading.Event(), threading.Event(), []
 
     @dramatiq.actor(broker=broker, queue_name="q")
     def work(number):
-        begun.set()
+        started.set()
         gate.wait(20)
         ran.append(number)
 
     worker = Worker(broker, worker_threads=1, worker_timeout=50)
     worker.start()
     work.send(0)
-    assert begun.wait(10)
+    assert started.wait(10)
     held = [work.send(number).options["echomq_job_id"] for number in (1, 2)]
     ending = threading.Thread(target=worker.stop)
     ending.start()

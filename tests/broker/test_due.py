@@ -42,10 +42,10 @@ def test_a_job_that_is_due_at_the_end_of_time_lets_its_worker_wait(client, broke
     put(client, delayed={"a": score}, jobs={"a": JOB})
     queue = broker.channel("q").queue
 
-    pickup = queue.finish_and_fetch([], Fetch("call", 1))
+    reply = queue.finish_and_fetch([], Fetch("call", 1))
 
-    assert pickup.jobs == []
-    assert 1_000_000 < pickup.due_in <= 2**31
+    assert reply.jobs == []
+    assert 1_000_000 < reply.due_in <= 2**31
 
 
 @pytest.mark.parametrize("ahead", [MONTH, -MONTH])

@@ -1,4 +1,4 @@
-"""Redis at its `maxmemory`: what has begun goes on, ends, and comes back; what is new waits."""
+"""Redis at its `maxmemory`: what has started goes on, ends, and comes back; what is new waits."""
 
 from __future__ import annotations
 

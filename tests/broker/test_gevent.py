@@ -74,9 +74,9 @@ WORKER = """
     print("lost", len(lost))
     broker.client.delete("emq:q:active")
     broker.join("q", timeout=20_000)
-    began = time.monotonic()
+    started = time.monotonic()
     worker.stop()
-    print("stopped", time.monotonic() - began < 5)
+    print("stopped", time.monotonic() - started < 5)
     broker.close()
 """
 

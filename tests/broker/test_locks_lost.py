@@ -108,11 +108,11 @@ def test_a_lost_job_that_runs_has_lock_lost_raised_in_its_thread_once(client, br
 
 @pytest.mark.parametrize("raised", [None, ValueError("it broke")], ids=["returned", "raised"])
 def test_an_interrupt_that_meets_the_end_of_a_job_ends_no_thread_and_blocks_none(broker, held, raised):
-    ends, begun, may_end = [], threading.Event(), threading.Event()
+    ends, started, may_end = [], threading.Event(), threading.Event()
 
     def run():
         broker.emit_before("process_message", held)
-        begun.set()
+        started.set()
         may_end.wait()
         if raised:
             held.stuff_exception(raised)
@@ -121,7 +121,7 @@ def test_an_interrupt_that_meets_the_end_of_a_job_ends_no_thread_and_blocks_none
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert begun.wait(10)
+    assert started.wait(10)
     with broker.in_flight.mutex:
         may_end.set()
         time.sleep(0.1)  # by now the thread waits to say that its job ends

@@ -57,10 +57,10 @@ def test_a_limit_that_another_runtime_has_set_for_a_time_holds(client, meta):
     put_jobs(client, "a", meta=meta)
     client.set("emq:q:limiter", BY_HAND, px=40_000)
 
-    pickup = fetch(client)
+    reply = fetch(client)
 
-    assert pickup.jobs == []
-    assert 30_000 < pickup.limited_for <= 40_000
+    assert reply.jobs == []
+    assert 30_000 < reply.limited_for <= 40_000
 
 
 @pytest.mark.parametrize(

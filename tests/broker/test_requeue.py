@@ -108,7 +108,7 @@ def test_what_is_given_back_is_taken_again_as_the_first_time(client, broker):
     assert {**again, "events": None, "marker": None} == {**once, "events": None, "marker": None}
 
 
-def test_earlier_pickups_still_count(client, broker):
+def test_earlier_fetches_still_count(client, broker):
     put(client, wait=["a"], jobs={"a": {**JOB, "ats": "2", "stc": "1", "atm": "1"}})
     consumer, messages = take(broker)
 
@@ -157,7 +157,7 @@ def test_prioritized_jobs_go_before_the_others_of_their_priority(client, broker)
 
 
 def test_prioritized_jobs_keep_their_order_when_no_other_is_left(client, broker):
-    """The counter that scores are made of starts anew when a pickup finds none."""
+    """The counter that scores are made of starts anew when a fetch finds none."""
     job_ids = ["c", "b", "a"]
     for at, job_id in enumerate(job_ids, start=1):
         put(client, prioritized={job_id: 2**32 + at}, jobs={job_id: {**JOB, "priority": "1"}}, pc="3")

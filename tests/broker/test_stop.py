@@ -57,7 +57,7 @@ def test_a_stop_while_redis_restarts_leaves_nothing_active():
         found = state(direct)
         assert "active" not in found
         assert not found["locks"]
-        assert notes.llen("ran") == notes.llen("began") == len(found["completed"]) == 60 - len(found["wait"])
+        assert notes.llen("ran") == notes.llen("started") == len(found["completed"]) == 60 - len(found["wait"])
 
 
 def test_an_idle_worker_stops_though_redis_is_gone():

@@ -56,7 +56,7 @@ def test_prioritized_suspects_that_are_passed_stay_in_their_places(client, broke
 
 
 @pytest.mark.parametrize("structure", ["wait", "prioritized"])
-def test_a_pickup_that_passes_suspects_only_changes_nothing(client, broker, structure):
+def test_a_fetch_that_passes_suspects_only_changes_nothing(client, broker, structure):
     put(client, "other", wait=["s"], jobs={"s": SUSPECT})
     take(broker, queue="other")
     ids = ["s3", "s2", "s1"]

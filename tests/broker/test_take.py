@@ -1,4 +1,4 @@
-"""What a pickup leaves in Redis."""
+"""What a fetch leaves in Redis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import EchoMQBroker
 
-from ..support.job_data import JOB, add, added, id_of, picked_up, take
+from ..support.job_data import JOB, add, added, fetched, id_of, take
 from ..support.queue_data import META, NOW, WOKEN, as_data, dump, event, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -29,7 +29,7 @@ def test_a_job_that_is_taken_is_in_active_with_a_lock(client, broker):
     assert state(client) == as_data(
         active=[id_of(job)],
         locks=[id_of(job)],
-        jobs={id_of(job): {**added(job), **picked_up()}},
+        jobs={id_of(job): {**added(job), **fetched()}},
         meta=META,
         id="1",
         events=[active(id_of(job))],
@@ -46,7 +46,7 @@ def test_its_lock_lasts_as_long_as_the_settings_say(client, settings, ttl):
     assert ttl - 2_000 < client.pttl(f"emq:q:{id_of(job)}:lock") <= ttl
 
 
-def test_the_token_of_every_pickup_is_another_one(client, broker):
+def test_the_token_of_every_fetch_is_another_one(client, broker):
     put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", JOB))
 
     take(broker, 2)
@@ -81,7 +81,7 @@ def test_attempts_started_count_on(client, broker):
 
     take(broker)
 
-    assert state(client)["a"] == as_data(jobs={"a": {**JOB, **picked_up(5)}})["a"]
+    assert state(client)["a"] == as_data(jobs={"a": {**JOB, **fetched(5)}})["a"]
 
 
 def test_an_id_without_a_job_is_dropped_and_makes_no_ghost(client, broker):
@@ -90,7 +90,7 @@ def test_an_id_without_a_job_is_dropped_and_makes_no_ghost(client, broker):
     _, messages = take(broker, 2)
 
     assert [id_of(message) for message in messages] == ["a"]
-    assert state(client) == as_data(active=["a"], locks=["a"], jobs={"a": {**JOB, **picked_up()}}, events=[active("a")])
+    assert state(client) == as_data(active=["a"], locks=["a"], jobs={"a": {**JOB, **fetched()}}, events=[active("a")])
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_due_job_is_made_available_and_taken(client, broker):
     assert state(client) == as_data(
         active=["a"],
         locks=["a"],
-        jobs={"a": {**JOB, **picked_up(delay="0")}},
+        jobs={"a": {**JOB, **fetched(delay="0")}},
         marker={"1": NOW},
         events=[event("waiting", "a", prev="delayed"), active("a")],
     )
@@ -225,7 +225,7 @@ def test_a_job_with_a_deferred_failure_is_failed_and_not_run(client, broker):
         active=["a"],
         failed={"poisoned": NOW},
         locks=["a"],
-        jobs={"a": {**JOB, **picked_up()}, "poisoned": {**JOB, **picked_up(), **failed}},
+        jobs={"a": {**JOB, **fetched()}, "poisoned": {**JOB, **fetched(), **failed}},
         events=[
             active("poisoned"),
             active("a"),

@@ -30,9 +30,9 @@ def test_a_job_of_a_worker_that_is_frozen_for_long_is_run_by_another_and_the_fir
     with two_servers(decode_responses=True) as (server, direct, notes):
         job_id = id_of(EchoMQBroker(url=server.url).enqueue(message(actor=actor)))
         with Fleet(server.url, notes, size=2, threads=2, lock_duration=LOCK, stalled_interval=300) as fleet:
-            (frozen,) = wait_until(lambda: noted(notes, "began"))
+            (frozen,) = wait_until(lambda: noted(notes, "started"))
             os.kill(frozen, signal.SIGSTOP)
-            wait_until(lambda: len(noted(notes, "began")) == 2)
+            wait_until(lambda: len(noted(notes, "started")) == 2)
             token = direct.get(f"emq:q:{job_id}:lock")
             os.kill(frozen, signal.SIGCONT)
             wait_until(lambda: noted(notes, "lost") == [frozen])
@@ -48,7 +48,7 @@ def test_a_job_of_a_worker_that_is_frozen_for_long_is_run_by_another_and_the_fir
             assert len(fleet.pids()) == 2
             assert fleet.terminate() == [0, 0]
 
-        other = noted(notes, "began")[1]
+        other = noted(notes, "started")[1]
         assert other != frozen
         assert noted(notes, "ran")[-1] == other
         assert noted(notes, "lost") == [frozen]
@@ -60,7 +60,7 @@ def test_a_worker_that_is_frozen_for_less_than_the_grace_pass_goes_on():
     with two_servers(decode_responses=True) as (server, direct, notes):
         job_id = id_of(EchoMQBroker(url=server.url).enqueue(message(actor="hold")))
         with Fleet(server.url, notes, size=2, threads=2, lock_duration=LOCK, stalled_interval=2500) as fleet:
-            (frozen,) = wait_until(lambda: noted(notes, "began"))
+            (frozen,) = wait_until(lambda: noted(notes, "started"))
             os.kill(frozen, signal.SIGSTOP)
             wait_until(lambda: direct.sismember("emq:q:stalled", job_id))
             os.kill(frozen, signal.SIGCONT)
@@ -71,7 +71,7 @@ def test_a_worker_that_is_frozen_for_less_than_the_grace_pass_goes_on():
 
             notes.set("released", 1)
             wait_until(lambda: direct.zscore("emq:q:completed", job_id))
-            assert noted(notes, "began") == noted(notes, "ran") == [frozen]
+            assert noted(notes, "started") == noted(notes, "ran") == [frozen]
             assert noted(notes, "lost") == []
             assert direct.hmget(f"emq:q:{job_id}", "stc", "ats") == [None, "1"]
             assert "Lost the lock" not in fleet.log()

@@ -28,11 +28,11 @@ FULL = os.environ.get("ECHOMQ_FULL") == "1"
 
 def await_completion(direct: redis.Redis, notes: redis.Redis, jobs: int) -> None:
     """Let the jobs that are held end, and see that each ran once."""
-    assert notes.llen("began") == jobs
+    assert notes.llen("started") == jobs
     notes.set("released", 1)
     wait_until(lambda: direct.zcard("emq:q:completed") == jobs, timeout=60)
     assert_untouched(direct)
-    assert notes.llen("ran") == notes.llen("began") == jobs
+    assert notes.llen("ran") == notes.llen("started") == jobs
 
 
 def assert_untouched(direct: redis.Redis) -> None:
@@ -48,7 +48,7 @@ def held_jobs(*options: str, jobs: int = 4) -> Iterator[tuple[Server, redis.Redi
         for _ in range(jobs):
             broker.enqueue(message(actor="hold"))
         with Fleet(server.url, notes, size=2, threads=4) as fleet:
-            wait_until(lambda: notes.llen("began") == jobs)
+            wait_until(lambda: notes.llen("started") == jobs)
             wait_until(lambda: direct.zcard("emq:q:echomq:workers") == 2)
             yield server, direct, notes, fleet
             assert "is gone" not in fleet.log()
@@ -160,12 +160,12 @@ def test_a_worker_that_is_cut_off_for_longer_than_the_grace_is_fenced(is_closed)
         with working(first):
             wait_until(lambda: direct.llen("emq:q:active") and direct.zcard("emq:q:echomq:workers"))
             with working(worker("other", server.port)):
-                began = time.monotonic()
+                started = time.monotonic()
                 proxy.silent.set()
                 if is_closed:
                     direct.execute_command("CLIENT", "KILL", "TYPE", "normal")
                 wait_until(lambda: direct.zscore("emq:q:completed", job_id))
-                took = time.monotonic() - began
+                took = time.monotonic() - started
                 proxy.silent.clear()
                 wait_until(lambda: ends["cut off"])
         first.close()

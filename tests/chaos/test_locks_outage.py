@@ -32,7 +32,7 @@ class Outage:
         real = time.monotonic
         monkeypatch.setattr("dramatiq_echomq.broker.lock_renewer.time.monotonic", lambda: real() + self.passed)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self.execute_command = self.broker.locks.clients.usual.execute_command
         self.monkeypatch.setattr(self.broker.locks.clients.usual, "execute_command", self.away)
 
@@ -46,7 +46,7 @@ class Outage:
 def test_a_short_outage_loses_nothing_and_is_logged_once(client, broker, held, monkeypatch, caplog):
     caplog.set_level("INFO")
     outage = Outage(broker, monkeypatch)
-    outage.begin()
+    outage.start()
     broker.locks.renew()
     outage.passed = 20
     broker.locks.renew()
@@ -64,7 +64,7 @@ def test_a_short_outage_loses_nothing_and_is_logged_once(client, broker, held, m
 def test_all_locks_count_as_lost_after_an_outage_of_a_lock_duration(client, broker, held, monkeypatch):
     running = InAThread(broker, held)
     outage = Outage(broker, monkeypatch)
-    outage.begin()
+    outage.start()
     broker.locks.renew()
 
     outage.passed = 31
@@ -78,7 +78,7 @@ def test_all_locks_count_as_lost_after_an_outage_of_a_lock_duration(client, brok
 
 def test_no_job_is_taken_until_redis_answers_the_renewals_again(client, broker, held, monkeypatch):
     outage = Outage(broker, monkeypatch)
-    outage.begin()
+    outage.start()
     broker.locks.renew()
     outage.passed = 31
     broker.locks.renew()
@@ -101,7 +101,7 @@ def test_renewals_have_a_connection_of_their_own_that_gives_up_well_before_a_loc
     assert parameters["socket_timeout"] == parameters["socket_connect_timeout"] == longest
 
 
-def test_an_error_of_a_pickup_is_a_closed_connection_to_dramatiq(broker, monkeypatch):
+def test_an_error_of_a_fetch_is_a_closed_connection_to_dramatiq(broker, monkeypatch):
     def fail(*_, **__):
         raise redis.exceptions.ReadOnlyError("READONLY")
 

@@ -17,7 +17,7 @@ from ..support.servers import wait_until
 
 def work_on(events: list, *, until=lambda: False) -> None:
     """Run Python code until an interrupt comes, and note it."""
-    events.append("begun")
+    events.append("started")
     try:
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline and not until():
@@ -50,14 +50,14 @@ def test_a_time_limit_interrupts_an_actor(client, full_broker):
         full_broker.emit_after("process_boot")
         full_broker.join("default", timeout=10_000)
 
-    assert events == ["begun", TimeLimitExceeded]
+    assert events == ["started", TimeLimitExceeded]
     assert names(client, "failed") == ["work"]
 
 
 def test_a_shutdown_is_notified_and_the_message_comes_back(client, full_broker):
     @dramatiq.actor(broker=full_broker, notify_shutdown=True, max_retries=1, min_backoff=1, max_backoff=1)
     def work():
-        if "begun" in events:
+        if "started" in events:
             events.append("done")
         else:
             work_on(events)
@@ -67,7 +67,7 @@ def test_a_shutdown_is_notified_and_the_message_comes_back(client, full_broker):
 
     with working(full_broker):
         wait_until(lambda: events)
-    assert events == ["begun", Shutdown]
+    assert events == ["started", Shutdown]
     assert not client.exists("emq:default:active")
 
     with working(full_broker):
@@ -89,7 +89,7 @@ def test_an_actor_that_is_not_notified_is_waited_for(client, full_broker):
         wait_until(lambda: events)
         threading.Timer(0.2, may_end.set).start()
 
-    assert events == ["begun", "done"]
+    assert events == ["started", "done"]
     assert names(client, "completed") == ["work"]
     assert state(client, "default")["locks"] == set()
 
@@ -201,7 +201,7 @@ def test_messages_are_aborted_that_run_or_wait(client, full_broker):
         aborts.abort(first)
         full_broker.join("default", timeout=10_000)
 
-    assert events == ["begun", Abort, "begun"]
+    assert events == ["started", Abort, "started"]
     assert (names(client, "failed"), names(client, "completed")) == (["work"], ["work", "work"])
 
 

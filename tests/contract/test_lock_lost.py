@@ -63,7 +63,7 @@ class Work:
 
     def __init__(self, broker: EchoMQBroker, *, swallows: bool = False) -> None:
         self.interrupts: list[type] = []
-        self.begun, self.may_end = threading.Event(), threading.Event()
+        self.started, self.may_end = threading.Event(), threading.Event()
         self.swallows = swallows
         options = {"store_results": True, "on_failure": "told", "on_success": "told", "queue_name": "q"}
         self.actor = dramatiq.actor(self.run, actor_name="work", broker=broker, **options)
@@ -71,7 +71,7 @@ class Work:
         self.message = self.actor.send()
 
     def run(self):
-        self.begun.set()
+        self.started.set()
         try:
             while not self.may_end.is_set():
                 time.sleep(0.002)
@@ -91,7 +91,7 @@ def test_an_actor_whose_job_is_lost_is_interrupted_and_nothing_follows_from_it(c
     work = Work(broker, swallows=swallows)
 
     with working(broker, queues={"q"}):
-        assert work.begun.wait(10)
+        assert work.started.wait(10)
         take_away(client, work.message)
         wait_until(lambda: work.interrupts)
         wait_until(lambda: "skipped" in ends.ends)
@@ -110,11 +110,11 @@ def test_an_actor_whose_job_is_lost_is_interrupted_and_nothing_follows_from_it(c
 
 def test_an_asynchronous_actor_whose_job_is_lost_is_cancelled_and_nothing_follows_from_it(client, broker, ends):
     broker.add_middleware(AsyncIO())
-    begun, seen = threading.Event(), []
+    started, seen = threading.Event(), []
 
     @dramatiq.actor(broker=broker, queue_name="q")
     async def work():
-        begun.set()
+        started.set()
         try:
             await asyncio.sleep(20)
         except asyncio.CancelledError as interrupt:
@@ -123,7 +123,7 @@ def test_an_asynchronous_actor_whose_job_is_lost_is_cancelled_and_nothing_follow
 
     message = work.send()
     with working(broker):
-        assert begun.wait(10)
+        assert started.wait(10)
         take_away(client, message)
         wait_until(lambda: ends.ends == ["skipped"])
         wait_until(lambda: broker.in_flight.count("q") == 0)
@@ -136,7 +136,7 @@ def test_the_thread_of_a_lost_job_goes_on_with_the_next(client, broker):
     work = Work(broker)
 
     with working(broker, queues={"q"}):
-        assert work.begun.wait(10)
+        assert work.started.wait(10)
         take_away(client, work.message)
         wait_until(lambda: work.interrupts)
         work.may_end.set()
@@ -164,7 +164,7 @@ def test_a_long_job_keeps_its_lock_while_checks_go_by(client, broker):
     work = Work(broker)
 
     with working(broker, queues={"q"}):
-        assert work.begun.wait(10)
+        assert work.started.wait(10)
         deadline = time.monotonic() + 1.5
         while time.monotonic() < deadline:
             assert StalledChecker(client).check("q").marked == 0
@@ -181,7 +181,7 @@ def test_a_job_that_ends_while_the_worker_drains_is_completed(client, broker):
     work = Work(broker)
 
     with working(broker, queues={"q"}):
-        assert work.begun.wait(10)
+        assert work.started.wait(10)
         threading.Timer(1, work.may_end.set).start()
 
     assert list(state(client)["completed"]) == [id_of(work.message)]

@@ -20,11 +20,11 @@ def work(full_broker):
     @dramatiq.actor(broker=full_broker)
     def work(number):
         work.seen.append(number)
-        work.begun.set()
+        work.started.set()
         work.may_end.wait(10)
 
     work.seen = []
-    work.begun, work.may_end = threading.Event(), threading.Event()
+    work.started, work.may_end = threading.Event(), threading.Event()
     work.may_end.set()
     return work
 
@@ -40,7 +40,7 @@ def test_a_clean_stop_leaves_nothing_in_active_and_fetches_nothing_more(client, 
     work.may_end.clear()
 
     with working(full_broker, worker_threads=1):
-        work.begun.wait(10)
+        work.started.wait(10)
         wait_until(lambda: client.llen("emq:default:active") == 1)
         threading.Timer(0.2, work.may_end.set).start()
 
@@ -76,9 +76,9 @@ def test_messages_are_requeued_at_stop_while_the_checker_runs(client, full_broke
         work.send(number)
 
     for _ in range(3):
-        work.begun.clear()
+        work.started.clear()
         with working(full_broker, worker_threads=2):
-            work.begun.wait(10)
+            work.started.wait(10)
     with working(full_broker, worker_threads=2):
         full_broker.join("default", timeout=10_000)
 
@@ -104,7 +104,7 @@ def test_a_paused_queue_keeps_workers_from_its_jobs_and_resume_wakes_them(full_b
     full_broker.pause("default")
     with working(full_broker):
         work.send(1)
-        assert not work.begun.wait(0.3)
+        assert not work.started.wait(0.3)
         full_broker.resume("default")
         full_broker.join("default", timeout=10_000)
 

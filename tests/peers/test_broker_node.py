@@ -125,8 +125,10 @@ def test_jobs_of_node_run_in_the_order_of_their_priorities(node, client, broker)
     ]
     with running(broker, threads=1):
         wait_until(lambda: client.zcard("emq:q:completed") == 4)
-    began = [fields[b"jobId"].decode() for _, fields in client.xrange("emq:q:events") if fields[b"event"] == b"active"]
-    assert began == [ids[1], ids[3], ids[2], ids[0]]
+    activated = [
+        fields[b"jobId"].decode() for _, fields in client.xrange("emq:q:events") if fields[b"event"] == b"active"
+    ]
+    assert activated == [ids[1], ids[3], ids[2], ids[0]]
 
 
 def test_the_job_of_a_job_scheduler_of_node_completes(node, client, worker):
@@ -197,14 +199,14 @@ def test_queue_events_of_node_tell_what_a_dramatiq_worker_did(node, broker, clie
             if said["jobId"] == job_id
         ]
 
-    began = ["active", {"prev": "waiting"}]
+    activated = ["active", {"prev": "waiting"}]
     assert of(good) == [
         ["added", {"name": "resize"}],
         ["waiting", {}],
-        began,
+        activated,
         ["completed", {"returnvalue": [[1], {}], "prev": "active"}],
     ]
-    assert of(bad)[2:] == [began, ["failed", {"failedReason": "ValueError: it is bad", "prev": "active"}]]
+    assert of(bad)[2:] == [activated, ["failed", {"failedReason": "ValueError: it is bad", "prev": "active"}]]
 
 
 def test_node_and_dramatiq_count_the_same(node, broker, client):

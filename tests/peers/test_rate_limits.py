@@ -55,12 +55,12 @@ def test_a_global_rate_limit_that_is_removed_holds_no_longer(peer, broker, ran):
 
 @pytest.mark.parametrize("before", ["await null", 'await queue("q").setGlobalRateLimit(1000, 1000)'])
 def test_a_rate_limit_that_is_set_for_a_time_holds(peer, broker, ran, before):
-    begin = time.monotonic()
+    start = time.monotonic()
     peer.run(f'{before}; await queue("q").rateLimit(500)')
     add(broker)
     with working(broker):
         wait_until(lambda: ran)
-    assert ran[0] - begin > 0.45
+    assert ran[0] - start > 0.45
 
 
 def test_what_dramatiq_fetches_counts_for_workers_of_bullmq(client, peer, broker):

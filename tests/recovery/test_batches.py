@@ -135,7 +135,7 @@ def test_a_lock_that_ends_between_two_calls_is_a_first_sighting(loaded):
 
 
 def test_a_job_that_comes_back_and_dies_again_within_one_sweep_is_not_lost(loaded):
-    """Its new place in `active` is no forgotten copy of the old one: it has been picked up since."""
+    """Its new place in `active` is no forgotten copy of the old one: it has been fetched since."""
     put(loaded, active=["b", "a"], jobs={"a": {"ats": "1"}, "b": {}}, locks=["b"], stalled={"a"})
 
     def take_and_die():
@@ -151,7 +151,7 @@ def test_a_job_that_comes_back_and_dies_again_within_one_sweep_is_not_lost(loade
 
 
 def test_a_mark_that_another_runtime_makes_within_a_sweep_goes_with_its_job(loaded):
-    """Else the job's next pickup would begin with a mark, and have no grace."""
+    """Else the job's next fetch would start with a mark, and have no grace."""
     put(loaded, active=["b", "a"], jobs={"a": {}, "b": {}}, stalled={"a", "b"})
     between = Between(loaded, {1: lambda: put(loaded, stalled={"b"})})
 

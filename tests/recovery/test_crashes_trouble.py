@@ -66,7 +66,7 @@ def test_one_queue_that_is_refused_stops_no_other(client, worker, watch):
     assert recorder.named("recovered") == [("q", ("1",))]
 
 
-def test_what_is_no_registration_is_let_alone(client, worker, watch):
+def test_what_is_no_registration_is_left_alone(client, worker, watch):
     own, _ = worker("a", "1")
     odd = [b"", b"\xff\xfe", b"a b", b"a -1 run x", b"a 1e3 run x", "a ² run x".encode()]
     client.zadd("emq:q:echomq:workers", dict.fromkeys(odd, 1))

@@ -32,7 +32,7 @@ def sweeper(client, share: float | None = 0.5) -> StalledChecker:
 
 
 def after_a_round(client) -> None:
-    """Lets a round be over for those who look at Redis: the hold began earlier, the throttle has ended."""
+    """Make a round be over for those who look at Redis: the hold began earlier, the throttle has ended."""
     client.delete(THROTTLE)
     holder, _, _ = client.get(HOLD).decode().rpartition("@")
     client.set(HOLD, f"{holder}@{NOW - INTERVAL}", keepttl=True)

@@ -51,9 +51,9 @@ WORKER = """
     worker.start()
     assert recovered.wait(20)
     (sweeper,) = [thread for thread in threading.enumerate() if thread.name == "dramatiq-echomq-sweeper"]
-    began = time.monotonic()
+    started = time.monotonic()
     worker.stop()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - started < 10
     assert not sweeper.is_alive()
     print("turns of others", len(turns) > 10)
 """

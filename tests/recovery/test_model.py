@@ -44,7 +44,7 @@ class Queue(RuleBasedStateMachine):
     seen: Counter
 
     @initialize(data=st.data(), started=st.integers(0, 6))
-    def begin(self, data, started) -> None:
+    def set_up(self, data, started) -> None:
         self.client.flushdb()
         self.model = Model()
         self.numbers = itertools.count()

@@ -50,14 +50,14 @@ def added(message: Message, **fields: str) -> dict[str, str]:
     }
 
 
-def picked_up(times: int = 1, **fields: str) -> dict[str, str]:
-    """The fields that a pickup adds to a job."""
+def fetched(times: int = 1, **fields: str) -> dict[str, str]:
+    """The fields that a fetch adds to a job."""
     return {"processedOn": str(NOW), "pb": WORKER, "ats": str(times), **fields}
 
 
 def ended(times: int = 1, **fields: str) -> dict[str, str]:
-    """The fields that a pickup and its end add to a job."""
-    return {**picked_up(times), "atm": "1", "finishedOn": str(NOW), **fields}
+    """The fields that a fetch and the end of a job add to a job."""
+    return {**fetched(times), "atm": "1", "finishedOn": str(NOW), **fields}
 
 
 def take(broker: EchoMQBroker, count: int = 1, *, queue: str = "q") -> tuple[Consumer, list[MessageProxy]]:

@@ -13,16 +13,16 @@ class InAThread:
 
     def __init__(self, broker: EchoMQBroker, message) -> None:
         self.broker, self.message = broker, message
-        self.begun, self.may_end = threading.Event(), threading.Event()
+        self.started, self.may_end = threading.Event(), threading.Event()
         self.interrupts: list[BaseException] = []
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
-        assert self.begun.wait(10)
+        assert self.started.wait(10)
 
     def run(self) -> None:
         self.broker.emit_before("process_message", self.message)
         try:
-            self.begun.set()
+            self.started.set()
             while not self.may_end.is_set():
                 time.sleep(0.001)
         except LockLost as interrupt:

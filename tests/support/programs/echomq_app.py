@@ -30,7 +30,7 @@ dramatiq.set_broker(broker)
 
 @dramatiq.actor(queue_name="q", max_retries=0)
 def work(number: int, ms: float = 0) -> None:
-    notes.rpush("began", number)
+    notes.rpush("started", number)
     time.sleep(ms / 1000)
     notes.rpush("ran", number)
 
@@ -45,7 +45,7 @@ def poison() -> None:
 def hold() -> str:
     """Runs until it is released."""
     me = os.getpid()
-    notes.rpush("began", me)
+    notes.rpush("started", me)
     try:
         while not notes.exists("released"):
             time.sleep(0.01)

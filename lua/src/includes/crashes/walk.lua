@@ -3,7 +3,7 @@
 local CHUNK = 250 -- ids looked at together
 
 -- Where the last call stopped, although jobs that it looked at may have gone since. When that
--- cannot be told, it begins anew: to look at a job twice does no harm.
+-- cannot be told, it starts anew: to look at a job twice does no harm.
 local function position_of(active, offset, anchor)
   if offset == 0 or redis.call("LINDEX", active, -offset) == anchor then
     return offset

@@ -24,7 +24,7 @@ ENDS = pytest.mark.parametrize(
 )
 
 
-def kept(client, end, kept_in: str, opts: dict | None = None, **settings) -> set[str]:
+def left(client, end, kept_in: str, opts: dict | None = None, **settings) -> set[str]:
     """The finished jobs that are left of three older ones and one that ends now. Their hashes and the
     other keys of those that went are gone with them.
     """
@@ -46,7 +46,7 @@ def kept(client, end, kept_in: str, opts: dict | None = None, **settings) -> set
     ("count", "expected"), [(0, {"new", "old", "older"}), (1, {"a"}), (3, {"a", "new", "old"}), (9, {"a", *OLD})]
 )
 def test_the_setting_says_how_many(client, end, kept_in, setting, option, count, expected):
-    assert kept(client, end, kept_in, **{setting: count}) == expected
+    assert left(client, end, kept_in, **{setting: count}) == expected
 
 
 @ENDS
@@ -66,16 +66,16 @@ def test_the_setting_says_how_many(client, end, kept_in, setting, option, count,
     ids=repr,
 )
 def test_the_jobs_own_opts_go_first(client, end, kept_in, setting, option, own, expected):
-    assert kept(client, end, kept_in, {option: own}, **{setting: 2}) == expected
+    assert left(client, end, kept_in, {option: own}, **{setting: 2}) == expected
 
 
 @pytest.mark.parametrize("name", ["rof", "remove_on_fail"])
 def test_the_other_names_of_remove_on_fail_count(client, name):
-    assert kept(client, nack, "failed", {name: 1}) == {"a"}
+    assert left(client, nack, "failed", {name: 1}) == {"a"}
 
 
 def test_failed_jobs_are_kept_for_as_long_as_the_dead_message_ttl(client):
-    assert kept(client, nack, "failed", dead_message_ttl=120_000) == {"a", "new", "old"}
+    assert left(client, nack, "failed", dead_message_ttl=120_000) == {"a", "new", "old"}
 
 
 def test_failed_jobs_are_kept_for_a_week_by_default(client):
