@@ -1125,7 +1125,7 @@ local function room_under_limit(queue)
   return max and math.max(max - fetched, 1) or math.huge, 0
 end
 
--- Counts jobs that were fetched. The first ones begin the window.
+-- Counts jobs that were fetched. The first ones start the window.
 local function count_under_limit(queue, count)
   if queue.rate_limit.duration and queue.rate_limit.max and count > 0
     and redis.call("INCRBY", queue.limiter, count) == count then

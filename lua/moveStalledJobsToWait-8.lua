@@ -201,7 +201,7 @@ end
 -- Redis then refuses a command that may take more memory, but only until the script has written
 -- something: it stops none in the middle. A script whose purpose is to finish, give back, recover
 -- or hold up jobs goes on when the first command that writes may not take more, as this one, which
--- changes nothing, whatever `meta` is. A script that adds jobs must not begin so.
+-- changes nothing, whatever `meta` is. A script that adds jobs must not start so.
 local function write_although_full(queue)
   local reply = redis.pcall("HDEL", queue.meta, "")
   if type(reply) == "table" and not reply.err:find("WRONGTYPE", 1, true) then

@@ -33,7 +33,7 @@ Cost: O(1) for each id looked at.
 -- Redis then refuses a command that may take more memory, but only until the script has written
 -- something: it stops none in the middle. A script whose purpose is to finish, give back, recover
 -- or hold up jobs goes on when the first command that writes may not take more, as this one, which
--- changes nothing, whatever `meta` is. A script that adds jobs must not begin so.
+-- changes nothing, whatever `meta` is. A script that adds jobs must not start so.
 local function write_although_full(queue)
   local reply = redis.pcall("HDEL", queue.meta, "")
   if type(reply) == "table" and not reply.err:find("WRONGTYPE", 1, true) then
@@ -218,7 +218,7 @@ end
 local CHUNK = 250 -- ids looked at together
 
 -- Where the last call stopped, although jobs that it looked at may have gone since. When that
--- cannot be told, it begins anew: to look at a job twice does no harm.
+-- cannot be told, it starts anew: to look at a job twice does no harm.
 local function position_of(active, offset, anchor)
   if offset == 0 or redis.call("LINDEX", active, -offset) == anchor then
     return offset
