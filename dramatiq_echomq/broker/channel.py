@@ -39,6 +39,7 @@ class QueueChannel(GroupCommit):
       fetched(deque[JobMessage]): Jobs that were fetched and not yet handed over.
       to_fail(deque): Jobs that were fetched and must not run, each with its
         message if it has one.
+      arrived(deque[Arrival]): Replies with jobs that no thread has read yet.
       to_advance(deque[FetchedJob]): Jobs whose scheduler is to add the next.
       is_empty(bool): Whether the last fetch found fewer jobs than it wanted.
       due_in(int): In how many ms after the last fetch the next delayed job is
@@ -65,7 +66,7 @@ class QueueChannel(GroupCommit):
         self.to_fail: deque[tuple[InFlightJob, JobMessage | None]] = deque()
         self.to_advance: deque[FetchedJob] = deque()
         self._unanswered: tuple[str, Share] | None = None
-        self._arrived: deque[Arrival] = deque()
+        self.arrived: deque[Arrival] = deque()
         self._received_call = ""
         self._sequence = itertools.count()
 
@@ -130,7 +131,7 @@ class QueueChannel(GroupCommit):
     @property
     def has_news(self) -> bool:
         """Whether a consumer that waits for threads has something else to do."""
-        has_jobs = self._arrived or self.fetched or self.to_fail or self.to_advance
+        has_jobs = self.arrived or self.fetched or self.to_fail or self.to_advance
         return bool(has_jobs or self.is_empty or self._unanswered)
 
     def send(self, parts: Sequence[Part]) -> None:
@@ -175,7 +176,7 @@ class QueueChannel(GroupCommit):
         try:
             reply = self.queue.finish_and_fetch(finishing, fetch, policies=self.broker.policies)
             if reply.jobs:
-                self._arrived.append(Arrival(fetch.lost_call or fetch.call, reply.jobs, started, share))
+                self.arrived.append(Arrival(fetch.lost_call or fetch.call, reply.jobs, started, share))
         except QueueRefused:  # before anything was fetched
             raise
         except BaseException:
@@ -197,8 +198,8 @@ class QueueChannel(GroupCommit):
         """Hold the jobs that were fetched.  Only the thread of a consumer calls
         it, since an interrupt can end any other anywhere.
         """
-        while self._arrived:
-            call, jobs, fetched_at, share = self._arrived.popleft()
+        while self.arrived:
+            call, jobs, fetched_at, share = self.arrived.popleft()
             if call != self._received_call:  # or it was asked again since its thread was interrupted
                 self._received_call = call
                 for job in jobs:

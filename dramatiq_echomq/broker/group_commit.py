@@ -40,11 +40,14 @@ class GroupCommit:
     first of those that came meanwhile.  A thread that is alone waits for
     nobody.  When an interrupt ends the thread that leads, the next one makes
     its call again: parts may be sent twice.
+
+    Attributes:
+      pending(list[Part]): What has not been answered yet, in order.
     """
 
     def __init__(self) -> None:
         self._queue_mutex = threading.Lock()
-        self._pending: list[Part] = []
+        self.pending: list[Part] = []
         self._leader: Part | None = None
 
     def submit(self, part: Part) -> None:
@@ -54,7 +57,7 @@ class GroupCommit:
           Exception: What the call raised that it was in.
         """
         with self._queue_mutex:
-            self._pending.append(part)
+            self.pending.append(part)
             if self._leader is None:
                 self._leader = part
         try:
@@ -76,7 +79,7 @@ class GroupCommit:
         raise NotImplementedError
 
     def _lead(self) -> None:
-        parts = list(self._pending)
+        parts = list(self.pending)
         failure: Exception | None = None
         try:
             self.send(parts)
@@ -86,14 +89,14 @@ class GroupCommit:
             if not part.is_done:
                 part.settle(failure)
         with self._queue_mutex:
-            self._pending = [part for part in self._pending if not part.is_done]
+            self.pending = [part for part in self.pending if not part.is_done]
 
     def _hand_over(self, part: Part) -> None:
         """Let the next one lead, in whichever way this one ended."""
         part.is_waited_for = False
         with self._queue_mutex:
             if self._leader is part:
-                self._leader = next((each for each in self._pending if not each.is_done and each.is_waited_for), None)
+                self._leader = next((each for each in self.pending if not each.is_done and each.is_waited_for), None)
                 if self._leader is not None:
                     self._leader.wake()
 

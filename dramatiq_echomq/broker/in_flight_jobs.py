@@ -47,7 +47,7 @@ class InFlightJobs:
         self._busy: Counter[str] = Counter()
         self._all_busy = 0
         self.suspects: Suspects = Suspects()
-        self._turns = Turns()
+        self.turns = Turns()
         self._waiting: WeakSet[MarkerWait] = WeakSet()
         # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.
         self.mutex: threading.RLock = threading.RLock()
@@ -89,7 +89,7 @@ class InFlightJobs:
             self._held[job.queue_name] -= 1
             self.suspects.in_flight -= job.fetched.is_suspect
         # The call that finishes a job fetches for its own queue: only others need to be woken.
-        will_fetch = state is State.FINISHING and not self._turns.is_for_another(job.queue_name)
+        will_fetch = state is State.FINISHING and not self.turns.is_for_another(job.queue_name)
         if newly_busy < 0 and not will_fetch:
             self._changed.notify_all()
         if state in ENDED and job.fetched.is_suspect:
@@ -147,24 +147,24 @@ class InFlightJobs:
         with self.mutex:
             if self.is_draining:
                 return None
-            room = prefetch - self._busy[queue_name] - self._turns.reserved(queue_name)
+            room = prefetch - self._busy[queue_name] - self.turns.reserved(queue_name)
             threads = self._live_threads()
             if threads is not None:
-                free = threads - self._all_busy - self._turns.reserved()
-                room = min(room, self._turns.share_of(queue_name, free))
-            return self._turns.reserve(queue_name, room, self.suspects, threads) if room > 0 else None
+                free = threads - self._all_busy - self.turns.reserved()
+                room = min(room, self.turns.share_of(queue_name, free))
+            return self.turns.reserve(queue_name, room, self.suspects, threads) if room > 0 else None
 
     def reserve_for_waiting(self, queue_name: str) -> Share | None:
         """Reserve threads for a consumer that waits for them, if one does."""
         with self.mutex:
-            prefetch = self._turns.waiting.get(queue_name)
+            prefetch = self.turns.waiting.get(queue_name)
             return self.reserve(queue_name, prefetch) if prefetch else None
 
     def release(self, share: Share, *, keeps_suspects: bool = False) -> None:
         """Let others have what a fetch did not use, or all but its suspects."""
         with self.mutex:
-            self._turns.release(share, keeps_suspects=keeps_suspects)
-            if self._turns.waiting:
+            self.turns.release(share, keeps_suspects=keeps_suspects)
+            if self.turns.waiting:
                 self._changed.notify_all()
 
     def wait_for_share(self, channel: QueueChannel, prefetch: int, timeout: float) -> Share | None:
@@ -183,11 +183,11 @@ class InFlightJobs:
             return True
 
         with self.mutex:
-            self._turns.waiting[name] = prefetch
+            self.turns.waiting[name] = prefetch
             try:
                 self._changed.wait_for(may_go_on, timeout)
             finally:
-                self._turns.waiting.pop(name, None)
+                self.turns.waiting.pop(name, None)
         return share
 
     def note_crowd(self, queue_name: str, waiting: int) -> None:
@@ -198,7 +198,7 @@ class InFlightJobs:
     def may_run_suspect(self, queue_name: str) -> bool:
         """Whether one more job of a queue may run that has stalled before."""
         with self.mutex:
-            return self._turns.allowed_suspects(queue_name, self.suspects, self._live_threads())[0] > 0
+            return self.turns.allowed_suspects(queue_name, self.suspects, self._live_threads())[0] > 0
 
     def add_waiting(self, marker_wait: MarkerWait) -> None:
         """Wake what waits for a job when the worker drains, or when a suspect may run."""

@@ -54,7 +54,7 @@ def in_thread(work, *args) -> threading.Thread:
 @pytest.mark.parametrize("others", [1, 7])
 def test_what_an_interrupted_thread_was_to_send_the_next_one_sends(others):
     def be_interrupted():
-        wait_until(lambda: len(calls._pending) == others + 1)
+        wait_until(lambda: len(calls.pending) == others + 1)
         raise Abort
 
     calls = Calls(be_interrupted)
@@ -68,7 +68,7 @@ def test_what_an_interrupted_thread_was_to_send_the_next_one_sends(others):
     assert all(part.is_done and part.error is None for part in parts)
     assert len(calls.sent) == 2
     assert calls.sent[1][0] is parts[0]  # what it had to say is said, too
-    assert not calls._pending
+    assert not calls.pending
 
 
 def test_a_call_that_fails_fails_for_all_that_are_in_it_and_for_no_other():
@@ -79,7 +79,7 @@ def test_a_call_that_fails_fails_for_all_that_are_in_it_and_for_no_other():
     with pytest.raises(ValueError, match="no"):
         calls.submit(Part())
     calls.submit(Part())
-    assert not calls._pending
+    assert not calls.pending
 
 
 @pytest.mark.timeout(60)
@@ -135,7 +135,7 @@ def test_jobs_that_an_interrupted_thread_fetched_run_at_once_and_once(client, br
     for number in range(20):
         work.send(number)
     channel = broker.channel("default")
-    call, arrived = channel.queue.finish_and_fetch, type(channel._arrived)
+    call, arrived = channel.queue.finish_and_fetch, type(channel.arrived)
 
     def interrupted_once(*args, **options):
         if threading.current_thread() in worker.workers and not interrupted:
@@ -144,14 +144,14 @@ def test_jobs_that_an_interrupted_thread_fetched_run_at_once_and_once(client, br
                 interrupted.append(1)
                 if at == "before":
                     raise Abort
-                channel._arrived = arrived_and_interrupted()
+                channel.arrived = arrived_and_interrupted()
             return reply
         return call(*args, **options)
 
     class arrived_and_interrupted(arrived):
         def append(self, arrival):
             super().append(arrival)
-            channel._arrived = arrived(self)
+            channel.arrived = arrived(self)
             raise Abort
 
     interrupted: list[int] = []
@@ -164,7 +164,7 @@ def test_jobs_that_an_interrupted_thread_fetched_run_at_once_and_once(client, br
         worker.stop()
     assert interrupted
     assert sorted(ran) == list(range(20))
-    assert not any(broker.in_flight._held.values())
+    assert not broker.in_flight.all()
     assert not client.exists("emq:default:active")
 
 
@@ -212,5 +212,5 @@ def test_no_message_is_lost_and_no_thread_leaks_however_many_are_interrupted(cli
             wait_until(lambda: broker.get_queue_message_counts("default").waiting == 0)
         counts = broker.get_queue_message_counts("default")
         assert counts.waiting + counts.active + counts.completed + counts.failed == 60
-        assert not broker.in_flight._turns._shares
-        assert not any(broker.in_flight._held.values())
+        assert not broker.in_flight.turns.reserved()
+        assert not broker.in_flight.all()
