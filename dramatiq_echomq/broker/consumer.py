@@ -218,7 +218,14 @@ class JobConsumer(Consumer):
                 # The call was long on its way, and nobody recovered the job meanwhile.
                 finished = self.channel.finish(job.fetched, job.outcome)
         except CONSUMER_ERRORS as error:
-            raise ConnectionClosed(error) from None
+            if not (self.broker.in_flight.is_draining and job.is_stuck):
+                raise ConnectionClosed(error) from None
+            job.end()
+            why = on_one_line(str(error))
+            self._warn(
+                job, f"did not become {job.outcome.target}, since the worker ends and Redis cannot be told: {why}"
+            )
+            return
         job.end()
         if finished.outcome == NOT_OWNED:
             self._warn_of_lost(job, f"did not become {job.outcome.target}")

@@ -12,7 +12,8 @@ from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import EchoMQBroker
 
-from ..support.faults import Faults
+from ..support.brokers import lines
+from ..support.faults import Faults, quicken
 from ..support.job_data import add, id_of
 from ..support.queue_data import state
 from ..support.servers import wait_until
@@ -64,3 +65,40 @@ def test_a_worker_that_drains_gives_back_what_a_lost_reply_had_given_to_it(clien
     assert state(client)["wait"] == ids[::-1]
     assert "active" not in state(client)
     assert state(client)["locks"] == set()
+
+
+def break_queue(client, monkeypatch) -> None:
+    client.set("emq:q:stalled", "x")
+
+
+def lose_server(client, monkeypatch) -> None:
+    Faults(monkeypatch).plan("finishAndFetch-1.lua", *[redis.TimeoutError("Timeout reading from socket")] * 1_000_000)
+
+
+@pytest.mark.parametrize("stop_acks", [break_queue, lose_server])
+def test_a_worker_that_drains_gives_up_a_job_whose_end_cannot_be_told(client, monkeypatch, caplog, stop_acks):
+    """Else its thread would try again for as long as Dramatiq waits, 10 minutes by default."""
+    quicken(monkeypatch)
+    broker = EchoMQBroker(client=client, middleware=[], lock_duration=200)
+    begun, gate = threading.Event(), threading.Event()
+
+    @dramatiq.actor(broker=broker, queue_name="q")
+    def work():
+        begun.set()
+        gate.wait(20)
+
+    worker = Worker(broker, worker_threads=1, worker_timeout=50)
+    worker.start()
+    job_id = id_of(work.send())
+    assert begun.wait(10)
+    stop_acks(client, monkeypatch)
+    gate.set()
+    ending = threading.Thread(target=worker.stop)
+    ending.start()
+    ending.join(20)
+
+    assert not ending.is_alive()
+    assert client.lrange("emq:q:active", 0, -1) == [job_id.encode()]  # a check brings it back
+    [line] = [line for line in lines(caplog, "WARNING") if "the worker ends" in line]
+    assert job_id in line
+    broker.close()
