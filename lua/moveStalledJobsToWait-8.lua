@@ -1057,6 +1057,8 @@ end
 -- What is to become of the jobs in `active`. Writes nothing. Takes the `call` of stalled/call.
 -- Needs:
 
+-- The reasons to fail a stalled job. All start with "job stalled": brokers that are to tell of the
+-- failure, and inspectors, know such jobs by it (STALLED in protocol/records.py).
 local STALL_LIMIT = "job stalled more than allowable limit"
 local NO_ATTEMPTS = "job stalled with no attempts left"
 local JUST_A_JOB = {}

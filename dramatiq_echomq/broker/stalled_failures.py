@@ -12,16 +12,13 @@ from ..errors import EchoMQError, JobFailed, JobStalled
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.logtext import ids_text, on_one_line
-from ..protocol.records import FailedJob
+from ..protocol.records import STALLED, FailedJob
 from ..protocol.replies import failed_job_from
 from ..protocol.scripts import load
 from ..signals import RecoverySignals
 from .encoding import dramatiq_message_from
 from .failure_hooks import OUTAGES, tell_failure
 from .jobs import FetchedJob, JobMessage
-
-#: What the reasons of checks begin with, ours and those of other runtimes.
-STALLED = "job stalled"
 
 #: How many failures are taken at once.
 TAKEN_AT_ONCE = 100

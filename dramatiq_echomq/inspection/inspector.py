@@ -7,6 +7,7 @@ from ..errors import JobNotFound, QueueNotFound, QueueRefused, SettingError
 from ..protocol.job_info import STATES, JobInfo
 from ..protocol.job_pages import ids_in, jobs_of_message, read_page, search_jobs
 from ..protocol.keys import QueueKeys, id_to_text
+from ..protocol.records import STALLED
 from ..settings import Settings
 from ..validation import require_client, require_hash_tag, require_prefix, require_whole_number
 from .actions import act, batch_size_for, promoting, removing, retrying, set_paused
@@ -15,9 +16,6 @@ from .history import QueueHistory, read_history
 from .queues import describe_queue, find_queue_names, refused_queue
 from .records import ActionResult, JobDetails, JobPage, QueueInfo, WorkerInfo
 from .workers import Connections
-
-#: What the reason begins with for which a job failed that had stalled too often.
-STALLED = "job stalled"
 
 #: How many jobs a page has at most.
 LONGEST_PAGE = 1_000

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+#: What each reason starts with for which a check fails a job, ours and those of other runtimes.
+STALLED = "job stalled"
+
 
 @dataclass(frozen=True)
 class FailedJob:

@@ -53,10 +53,8 @@ def test_a_key_of_another_type_keeps_no_other_lock_from_being_renewed(client, br
     assert not broker.locks.is_failing
 
 
-@pytest.mark.parametrize("odd", KEYS)
+@pytest.mark.parametrize("odd", [key for key in KEYS if not key.endswith("lock")])
 def test_a_lock_is_renewed_whatever_the_other_keys_are(client, broker, held, odd):
-    if odd.endswith("lock"):
-        return
     shorten(client)
     client.delete(odd)
     client.set(odd, "x")

@@ -85,7 +85,10 @@ def test_an_unreachable_redis_is_a_redis_error(method):
 
 
 def test_a_checker_can_be_made_before_redis_is_there():
-    StalledChecker(redis.Redis(port=1))
+    checker = StalledChecker(redis.Redis(port=1))
+
+    with pytest.raises(redis.ConnectionError):
+        checker.check("q")
 
 
 def test_what_a_check_did_cannot_be_changed(client):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from dramatiq_echomq import FailedJob, StalledCheck, StalledChecker
+from dramatiq_echomq.protocol.records import STALLED
 
-from ..support.queue_data import NOW, WOKEN, as_data, came_back, put, state, was_failed
+from ..support.queue_data import LIMIT, NOW, WOKEN, as_data, came_back, put, state, was_failed
 
 pytestmark = pytest.mark.usefixtures("clock")
 
-STALL_LIMIT = "job stalled more than allowable limit"
 NO_ATTEMPTS = "job stalled with no attempts left"
 
 
@@ -34,14 +36,22 @@ def test_a_job_that_stalled_too_often_is_failed_and_says_why(client):
 
     check = StalledChecker(client).check("q")
 
-    reported = FailedJob("a", STALL_LIMIT, stalls=2, worker="worker-7", name="work", data=b"")
+    reported = FailedJob("a", LIMIT, stalls=2, worker="worker-7", name="work", data=b"")
     assert check == StalledCheck("q", failed=1, failed_ids=("a",), failed_jobs=(reported,))
     left = {"stc": "2", "atm": "3", "pb": "worker-7", "processedOn": "3"}
     assert state(client) == as_data(
         failed={"a": NOW},
-        jobs={"a": {**left, "failedReason": STALL_LIMIT, "finishedOn": str(NOW)}},
-        events=was_failed("a", STALL_LIMIT),
+        jobs={"a": {**left, "failedReason": LIMIT, "finishedOn": str(NOW)}},
+        events=was_failed("a", LIMIT),
     )
+
+
+def test_every_reason_to_fail_is_one_by_which_brokers_and_inspectors_know_a_stalled_job():
+    verdict = (Path(__file__).parents[2] / "lua" / "src" / "includes" / "stalled" / "verdict.lua").read_text("utf-8")
+    reasons = re.findall(r'^local [A-Z_]+ = "(.+)"$', verdict, re.MULTILINE)
+
+    assert set(reasons) >= {LIMIT, NO_ATTEMPTS}
+    assert all(reason.startswith(STALLED) for reason in reasons)
 
 
 def test_a_failed_job_of_a_paused_queue_is_failed_all_the_same(client):
@@ -55,12 +65,12 @@ def test_a_failed_job_of_a_paused_queue_is_failed_all_the_same(client):
 @pytest.mark.parametrize(
     ("max_stalled_count", "stalls", "reason"),
     [
-        (0, None, STALL_LIMIT),
+        (0, None, LIMIT),
         (1, None, None),
-        (1, "1", STALL_LIMIT),
+        (1, "1", LIMIT),
         (3, "2", None),
-        (3, "3", STALL_LIMIT),
-        (3, "7", STALL_LIMIT),
+        (3, "3", LIMIT),
+        (3, "7", LIMIT),
     ],
 )
 def test_a_job_may_stall_max_stalled_count_times(client, max_stalled_count, stalls, reason):
@@ -73,10 +83,10 @@ def test_a_job_may_stall_max_stalled_count_times(client, max_stalled_count, stal
     ("opts_of_job", "stalls", "reason"),
     [
         ({"maxStalledCount": 2}, "1", None),
-        ({"maxStalledCount": 2}, "2", STALL_LIMIT),
-        ({"maxStalledCount": 0}, "0", STALL_LIMIT),
-        ({"maxStalledCount": None}, "1", STALL_LIMIT),
-        ({"maxStalledCount": [9]}, "1", STALL_LIMIT),
+        ({"maxStalledCount": 2}, "2", LIMIT),
+        ({"maxStalledCount": 0}, "0", LIMIT),
+        ({"maxStalledCount": None}, "1", LIMIT),
+        ({"maxStalledCount": [9]}, "1", LIMIT),
     ],
 )
 def test_the_max_stalled_count_of_a_jobs_own_opts_goes_first(client, opts_of_job, stalls, reason):
@@ -109,7 +119,7 @@ def test_a_job_without_declared_attempts_has_no_ceiling(client):
 
 
 def test_the_stall_limit_is_named_when_both_limits_are_reached(client):
-    assert fails(client, {"stc": "1", "opts": opts(attempts=1)}) == STALL_LIMIT
+    assert fails(client, {"stc": "1", "opts": opts(attempts=1)}) == LIMIT
 
 
 SCHEDULERS = [
@@ -144,7 +154,7 @@ def test_the_attempts_of_a_schedulers_job_are_a_ceiling(client, scheduler):
 def test_a_job_whose_scheduler_is_gone_is_failed(client, scheduler):
     put(client, **scheduler)
 
-    assert fails(client, {"stc": "1", "rjk": "nightly"}) == STALL_LIMIT
+    assert fails(client, {"stc": "1", "rjk": "nightly"}) == LIMIT
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@
 --- include stalled/job
 --- include stalled/lookup
 
+-- The reasons to fail a stalled job. All start with "job stalled": brokers that are to tell of the
+-- failure, and inspectors, know such jobs by it (STALLED in protocol/records.py).
 local STALL_LIMIT = "job stalled more than allowable limit"
 local NO_ATTEMPTS = "job stalled with no attempts left"
 local JUST_A_JOB = {}
