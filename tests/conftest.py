@@ -32,6 +32,13 @@ def redis_url() -> Iterator[str]:
         yield server.url
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server for the tests of one module, which they may fill, limit or stop."""
+    with Server() as server:
+        yield server
+
+
 @pytest.fixture
 def client(redis_url: str) -> Iterator[redis.Redis]:
     """A client of an empty database."""

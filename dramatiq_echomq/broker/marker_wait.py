@@ -12,6 +12,7 @@ import redis
 
 from ..protocol.keys import QueueKeys
 from ..protocol.registrations import server_of
+from ..protocol.server_version import require_known_commands
 from .worker_id import worker_name
 
 #: For how many seconds Redis holds a command that waits. Shared by all that wait, it is what an idle worker costs.
@@ -133,7 +134,11 @@ class MarkerWait:
         if self._connection is None:
             pool = server_of(self.client, self.marker).connection_pool
             connection = pool.connection_class(**pool.connection_kwargs)
-            connection.connect()
+            try:
+                connection.connect()
+            except redis.ResponseError as error:
+                require_known_commands(self.client, error)
+                raise
             with contextlib.suppress(redis.ResponseError):
                 connection.send_command("CLIENT", "SETNAME", self.name, check_health=False)
                 connection.read_response()

@@ -4,6 +4,7 @@ import click
 
 from ..inspection.words import NOTHING, arguments, check_summary, duration
 from ..protocol.records import ActiveJob, StalledCheck
+from ..protocol.replies import foreseen_check
 from .exits import FOUND, OK
 from .session import Session, one_queue, some_queues, with_session
 from .tables import table
@@ -60,16 +61,4 @@ def check(session: Session, queue_names: tuple[str, ...], dry_run: bool) -> None
 
 def _dry_run(session: Session, queue_name: str) -> StalledCheck:
     found = session.checker.inspect(queue_name)
-
-    def ids_with(verdict: str) -> tuple[str, ...]:
-        return tuple(job.job_id for job in found if job.verdict == verdict)
-
-    return StalledCheck(
-        queue_name,
-        recovered=len(ids_with("requeue")),
-        failed=len(ids_with("fail")),
-        recovered_ids=ids_with("requeue"),
-        failed_ids=ids_with("fail"),
-        marked=len(ids_with("mark")),
-        dropped=len(ids_with("drop")) + len(ids_with("copy")),
-    )
+    return foreseen_check(queue_name, ((job.job_id, job.verdict) for job in found))

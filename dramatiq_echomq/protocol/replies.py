@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .keys import id_to_text
@@ -89,6 +89,29 @@ def active_job_from(row: Sequence[Any]) -> ActiveJob:
         message_id=payload.message_id,
         args=payload.args,
         kwargs=payload.kwargs,
+    )
+
+
+def foreseen_check(queue_name: str, verdicts: Iterable[tuple[str, str]]) -> StalledCheck:
+    """Return what a check would do.
+
+    Parameters:
+      queue_name(str)
+      verdicts(Iterable): Ids of jobs, each with its verdict.
+    """
+    ids: dict[str, dict[str, None]] = {}
+    dropped = 0
+    for job_id, verdict in verdicts:
+        ids.setdefault(verdict, {})[job_id] = None
+        dropped += verdict == "drop"
+    return StalledCheck(
+        queue_name,
+        recovered=len(ids.get("requeue", ())),
+        failed=len(ids.get("fail", ())),
+        recovered_ids=tuple(ids.get("requeue", ())),
+        failed_ids=tuple(ids.get("fail", ())),
+        marked=len(ids.get("mark", ())),
+        dropped=dropped,
     )
 
 

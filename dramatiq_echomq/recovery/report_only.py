@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from ..protocol.records import ActiveJob, StalledCheck
+from ..protocol.replies import foreseen_check
 from .checker import StalledChecker
 
 
@@ -28,19 +29,7 @@ class StalledReporter:
         jobs = self.checker.inspect(queue_name)
         marked = self._would_be_marked.get(queue_name, set())
         self._would_be_marked[queue_name] = {job.job_id for job in jobs if job.verdict == "mark"}
-
-        def ids_with(verdict: str) -> tuple[str, ...]:
-            return tuple(dict.fromkeys(job.job_id for job in jobs if _verdict(job, marked) == verdict))
-
-        return StalledCheck(
-            queue_name,
-            recovered=len(ids_with("requeue")),
-            failed=len(ids_with("fail")),
-            recovered_ids=ids_with("requeue"),
-            failed_ids=ids_with("fail"),
-            marked=len(ids_with("mark")),
-            dropped=sum(_verdict(job, marked) == "drop" for job in jobs),
-        )
+        return foreseen_check(queue_name, ((job.job_id, _verdict(job, marked)) for job in jobs))
 
 
 def _verdict(job: ActiveJob, marked: set[str]) -> str:

@@ -11,19 +11,13 @@ from ..support.brokers import lines
 from ..support.faults import Log, quicken, recording_actor, running
 from ..support.job_data import JOB, add, take
 from ..support.queue_data import put, state
-from ..support.servers import Server, wait_until
-
-
-@pytest.fixture(scope="module")
-def full_server():
-    with Server() as server:
-        yield server
+from ..support.servers import wait_until
 
 
 @pytest.fixture
-def client(full_server):
+def client(server):
     """A client of a server that can be filled."""
-    with full_server.client() as client:
+    with server.client() as client:
         client.flushall()
         yield client
         client.config_set("maxmemory", 0)

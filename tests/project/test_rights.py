@@ -14,7 +14,7 @@ from dramatiq_echomq.protocol.scripts import load
 from ..support.acl import BROKER_RIGHTS, USER, user
 from ..support.job_data import add
 from ..support.queue_data import dump, put
-from ..support.servers import Server, wait_until
+from ..support.servers import wait_until
 
 SCRIPTS = {path.name: load(path.name) for path in sorted((Path(__file__).parent.parent.parent / "lua").glob("*.lua"))}
 PROBE = SCRIPTS.pop("checkRights-1.lua").code
@@ -24,12 +24,6 @@ WRITES = set(re.findall(r"\b([A-Z]+) = \{ \{[^}]*\}, WRITES \}", PROBE))
 
 def commands_of(script) -> set[str]:
     return PROBED & set(COMMAND.findall(script.code))
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
 
 
 @pytest.fixture

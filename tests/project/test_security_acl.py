@@ -17,21 +17,7 @@ from dramatiq_echomq import QueueRefused, StalledChecker, StalledCheckerMiddlewa
 from ..support.acl import CHECKER_RIGHTS, PASSWORD, USER, user
 from ..support.brokers import Recorder, booted, lines, recoverer_of
 from ..support.queue_data import key, put, state
-from ..support.servers import Server, wait_until
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture
-def admin(server):
-    with server.client() as admin:
-        admin.flushall()
-        admin.script_flush()
-        yield admin
+from ..support.servers import wait_until
 
 
 def put_a_job_for_each_rule(admin) -> None:

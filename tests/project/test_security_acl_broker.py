@@ -15,21 +15,7 @@ from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, PASSWORD, user
 from ..support.brokers import lines, working
 from ..support.job_data import JOB, add, id_of, take
 from ..support.queue_data import put
-from ..support.servers import Server, wait_until
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture
-def admin(server):
-    with server.client() as admin:
-        admin.flushall()
-        admin.script_flush()
-        yield admin
+from ..support.servers import wait_until
 
 
 def work(admin, client) -> list:

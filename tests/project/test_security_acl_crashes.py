@@ -9,14 +9,8 @@ from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
 from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, CRASH_RIGHTS, user
 from ..support.brokers import Recorder, lines, working
 from ..support.queue_data import put
-from ..support.servers import Server, wait_until
+from ..support.servers import wait_until
 from ..support.worker_data import lock, register, registered, registration
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
 
 
 def recovered_after_a_crash(server, rights: str) -> bool:

@@ -19,12 +19,6 @@ def all_lines(caplog):
     caplog.set_level(logging.INFO)
 
 
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
-
-
 @pytest.fixture
 def checks_of_server(server):
     if server.process is None:
