@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ServerTooOld,
         SettingError,
     )
+    from .inspection.history import QueueHistory, Stall
     from .inspection.inspector import QueueInspector
     from .inspection.records import ActionResult, JobDetails, JobPage, QueueInfo
     from .protocol.job_info import JobInfo
@@ -45,6 +46,7 @@ __all__ = [
     "LockLost",
     "MessagesNotAdded",
     "QueueCounts",
+    "QueueHistory",
     "QueueInfo",
     "QueueInspector",
     "QueueNotFound",
@@ -52,6 +54,7 @@ __all__ = [
     "ServerTooOld",
     "SettingError",
     "Settings",
+    "Stall",
     "StalledCheck",
     "StalledChecker",
     "StalledCheckerMiddleware",
@@ -75,6 +78,7 @@ _HOMES = {
     "MessagesNotAdded": "errors",
     "LockLost": "broker.in_flight",
     "QueueCounts": "protocol.records",
+    "QueueHistory": "inspection.history",
     "QueueInfo": "inspection.records",
     "QueueInspector": "inspection.inspector",
     "QueueNotFound": "errors",
@@ -82,6 +86,7 @@ _HOMES = {
     "ServerTooOld": "errors",
     "SettingError": "errors",
     "Settings": "settings",
+    "Stall": "inspection.history",
     "StalledCheck": "protocol.records",
     "StalledHold": "protocol.records",
     "StalledChecker": "recovery.checker",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import redis
 from flask import Flask, render_template, request
@@ -19,6 +20,9 @@ TRY_AGAIN_AFTER = 5
 
 #: What refusals say that are about the user and not about the queue.
 LACK_OF_RIGHTS = ("needs rights: ", " may not be used by this user")
+
+#: How servers say that a script has met a command that its user may not run.
+REFUSED_IN_A_SCRIPT = re.compile("permissions to run|can't run this command|can't access at least one of the keys")
 
 Answer = tuple[str, int, dict[str, str]]
 
@@ -48,10 +52,8 @@ def queue_refused(error: QueueRefused) -> Answer:
 
 def redis_failed(error: Exception) -> Answer:
     said = on_one_line(str(error)).rstrip(".")
-    if isinstance(error, redis.exceptions.NoPermissionError) or "can't run this command" in said:
-        return problem(
-            403, "This Redis user may not do that", f"Redis says: {said}. The ACL of the user lacks a right."
-        )
+    if isinstance(error, redis.exceptions.NoPermissionError) or REFUSED_IN_A_SCRIPT.search(said):
+        return problem(403, "This Redis user may not do that", f"Redis says: {said}. Allow it with ACL SETUSER.")
     logger.warning("Redis cannot be used: %s: %s", type(error).__name__, said)
     return problem(503, "Redis cannot be used", f"{type(error).__name__}: {said}. This page tries again by itself.")
 

@@ -55,7 +55,9 @@ class PageServer:
     def __init__(self, app: Any, host: str, port: int) -> None:
         self.host = host
         self._server = create_server(app, host=host, port=port, threads=THREADS, ident="dramatiq-echomq")
-        self.address = f"http://{f'[{host}]' if ':' in host else host}:{self._server.effective_port}/"
+        # A name such as localhost may stand for several addresses.
+        sockets = getattr(self._server, "effective_listen", None) or [(host, self._server.effective_port)]
+        self.address = f"http://{f'[{host}]' if ':' in host else host}:{sockets[0][1]}/"
 
     def run(self, *, actions: bool) -> None:
         """Serve until SIGTERM or Ctrl-C, and log what whoever can connect may do."""

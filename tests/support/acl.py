@@ -32,6 +32,10 @@ CRASH_RIGHTS = "+client|id +client|setname +client|list +info"
 ACTING_RIGHTS = "+@read +client|list"
 
 
+#: With these as well as `CHECKER_RIGHTS`, a page has all that it shows, and its buttons work; docs/page.rst shows them.
+PAGE_RIGHTS = "+scan +type +hexists +sismember +zcount +zrevrange +client|list"
+
+
 def user(server, admin, rights: str = CHECKER_RIGHTS) -> redis.Redis:
     """A client of a user who has these rights and no other."""
     admin.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", *rights.split())

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import redis
 
 from dramatiq_echomq import SettingError
+from dramatiq_echomq.protocol.job_info import STATES
 from dramatiq_echomq.web import make_app
 
-from ..support.acl import user
+from ..support.acl import CHECKER_RIGHTS, PAGE_RIGHTS, user
+from ..support.documents import text_of as text_of_page
 from ..support.operator_data import put_busy_queue
-from ..support.pages import job_path, text_of
+from ..support.pages import Pages, job_path, text_of
 from ..support.queue_data import META, put
 from ..support.servers import Server, free_port
 
@@ -95,15 +99,51 @@ def test_what_a_user_may_not_do_is_said():
             assert make_app(client).test_client().get("/").status_code == 403
 
 
+def test_a_command_that_a_script_may_not_run_is_said():
+    with Server() as server, server.client() as admin:
+        put_busy_queue(admin)
+        with user(server, admin, CHECKER_RIGHTS + " +scan") as client:
+            said = text_of(Pages(make_app(client)).get("/queues/q?state=failed", 403))
+
+    assert "zrevrange" in said
+    assert "Allow it with ACL SETUSER" in said
+
+
 def test_a_user_who_may_only_read_sees_everything():
-    rights = "~emq:* +eval +evalsha +scan +@read +time"
+    rights = "~emq:* +@read +eval +evalsha +time +client|list"
+    assert f"``{rights}``" in text_of_page("page")
     with Server() as server, server.client() as admin:
         put_busy_queue(admin)
         with user(server, admin, rights) as client:
-            app = make_app(client, actions=True).test_client()
+            pages = Pages(make_app(client, actions=True))
             for path in ("/", "/stalls", "/queues/q", job_path("runs")):
-                assert app.get(path).status_code == 200
-            assert "not known" in app.get("/").text  # CLIENT LIST is not allowed
+                pages.get(path)
+            assert "not known" not in pages.get("/")
+            refused = pages.post("/queues/q", "/queues/q", action="pause")
+        with user(server, admin, rights.replace("+client|list", "")) as client:
+            assert "not known" in Pages(make_app(client)).get("/")
+
+    assert refused.status_code == 403
+    assert "may not run" in refused.text
+
+
+def test_the_rights_of_the_documentation_suffice_for_everything():
+    assert f"``{PAGE_RIGHTS}``" in text_of_page("page")
+    with Server() as server, server.client() as admin:
+        put_busy_queue(admin)
+        put(admin, "odd:name", completed={"c": time.time() * 1000}, meta=META)
+        with user(server, admin, f"{CHECKER_RIGHTS} {PAGE_RIGHTS}") as client:
+            pages = Pages(make_app(client, actions=True))
+            assert "odd:name" in pages.get("/")
+            assert "at least 1 done" in pages.get("/queues/odd:name")
+            for state in STATES:
+                pages.get(f"/queues/q?state={state}")
+            pages.get("/stalls")
+            pages.get(job_path("old"))
+            for action, told in {"pause": "is paused", "resume": "is resumed", "check": "Checked"}.items():
+                assert told in pages.act_on_queue(action)
+            for action, job_id in {"retry": "old", "promote": "later", "remove": "done"}.items():
+                assert "1 job " in pages.act_on_jobs(action, job_id)
 
 
 def test_a_fault_of_our_own_is_logged_and_says_nothing(pages, monkeypatch, caplog):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -22,10 +23,10 @@ from ..support.servers import Server, free_port
 
 
 @contextlib.contextmanager
-def started(*words: str, url: str) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
+def started(*words: str, url: str, **pipes) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
     """The process, what it has said so far, and where its page is."""
     command = [sys.executable, "-m", "dramatiq_echomq", "web", "--url", url, "--port", "0", *words]
-    with subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE, text=True, **pipes) as process:
         try:
             said = [process.stderr.readline(), process.stderr.readline()]
             yield process, said, re.search(r"http://[^ ,]+", said[0])[0]
@@ -70,6 +71,16 @@ def test_it_may_change_things_when_it_is_told_so():
         assert "can change them" in said[1]
         assert "Let a proxy with a login stand in front of it" in said[1]
         assert status_of(address.replace("0.0.0.0", "localhost"), headers={"Host": "any.example.com"}) == 200
+
+
+@pytest.mark.at_once
+def test_a_program_is_told_where_the_page_is():
+    with (
+        Server() as server,
+        started("--json", "--host", "localhost", url=server.url, stdout=subprocess.PIPE) as (process, _, address),
+    ):
+        assert json.loads(process.stdout.readline()) == {"url": address, "actions": False}
+        assert status_of(address) == 200
 
 
 @pytest.mark.at_once
