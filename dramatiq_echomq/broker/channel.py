@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -68,6 +69,7 @@ class QueueChannel(GroupCommit):
         self._unanswered: tuple[str, Share] | None = None
         self.arrived: deque[Arrival] = deque()
         self._received_call = ""
+        self._receiving = threading.Lock()
         self._sequence = itertools.count()
 
     def finish(self, job: FetchedJob, outcome: Outcome) -> Finished:
@@ -195,16 +197,19 @@ class QueueChannel(GroupCommit):
         self.in_flight.release(share, keeps_suspects=is_unanswered)
 
     def receive(self) -> None:
-        """Hold the jobs that were fetched.  Only the thread of a consumer calls
-        it, since an interrupt can end any other anywhere.
+        """Hold the jobs that were fetched.  An interrupt may come anywhere: then
+        the next call goes on.
         """
-        while self.arrived:
-            call, jobs, fetched_at, share = self.arrived.popleft()
-            if call != self._received_call:  # or it was asked again since its thread was interrupted
-                self._received_call = call
-                for job in jobs:
-                    self._receive(job, fetched_at)
-            self._release(share)
+        with self._receiving:
+            while self.arrived:
+                call, jobs, fetched_at, share = self.arrived[0]
+                if call != self._received_call:  # or it was asked again since its thread was interrupted
+                    for job in jobs:
+                        if not self.in_flight.holds(job.token):
+                            self._receive(job, fetched_at)
+                    self._received_call = call
+                self._release(share)
+                self.arrived.popleft()
 
     def _receive(self, fetched: FetchedJob, fetched_at: float) -> None:
         """Hold a job that was fetched, and sort it."""

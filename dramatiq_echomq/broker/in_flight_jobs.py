@@ -76,6 +76,10 @@ class InFlightJobs:
             if job.fetched.lock_duration < self.usual_duration:
                 self.hurry.set()
 
+    def holds(self, token: bytes) -> bool:
+        """Whether a job is held by this token."""
+        return token in self._jobs
+
     def change(self, job: InFlightJob, state: State) -> None:
         """Let a job be in another state.  Only jobs call it, with the mutex held."""
         was_busy, job.state = job.state in BUSY, state

@@ -7,12 +7,14 @@ import threading
 import time
 from types import SimpleNamespace
 
+import dramatiq
 import pytest
 import redis
 from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import EchoMQBroker
 
+from ..support.brokers import working
 from ..support.job_data import WORKER, add, id_of, take
 from ..support.queue_data import put, state
 from ..support.servers import wait_until
@@ -214,3 +216,36 @@ def test_a_connection_that_is_cut_is_a_closed_one_to_dramatiq(client, broker):
         next(consumer)
     assert next(consumer) is None
     consumer.close()
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_fetch_that_finds_nothing_leaves_no_marker_that_says_otherwise(client, broker, paused):
+    """Or many queues that share few threads would wake each other for ever."""
+    put(client, marker={"0": 0, "1": 5}, meta={"version": "bullmq:5", **({"paused": "1"} if paused else {})})
+
+    take(broker)
+
+    assert state(client)["marker"] == ({"0": 0, "1": 5} if paused else {"1": 5})
+
+
+def test_more_queues_than_threads_rest_when_they_are_empty(client, broker):
+    done: list[int] = []
+    for number in range(12):
+
+        @dramatiq.actor(broker=broker, queue_name=f"q{number}", actor_name=f"work{number}")
+        def work(number):
+            done.append(number)
+
+        for _ in range(5):
+            work.send(number)
+
+    with working(broker, worker_threads=2):
+        wait_until(lambda: len(done) == 60)
+        assert wait_until(lambda: _is_at_rest(client))
+
+
+def _is_at_rest(client) -> bool:
+    """Whether nothing is asked for a while."""
+    before = commands(client)
+    time.sleep(0.5)
+    return commands(client) == before
