@@ -1359,6 +1359,8 @@ elseif fetches then
     if #fetch.jobs > 0 and waiting > #fetch.jobs then
       wake(queue)
     end
+  elseif not queue.is_paused then
+    attempt("ZREM", queue.marker, "0") -- that of another worker, which had no free thread and put it back
   end
   has_emitted = has_promoted or #fetch.jobs > 0
 end
