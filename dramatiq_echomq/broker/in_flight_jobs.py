@@ -16,6 +16,9 @@ from .suspects import Suspects
 if TYPE_CHECKING:
     from .channel import QueueChannel
 
+#: After how many seconds threads are counted again: interrupts can end them.
+COUNT_AGAIN_AFTER = 0.1
+
 #: In these states a job has a thread of its own, or waits for one.
 BUSY = (State.TAKEN, State.RUNNING, State.UNCERTAIN)
 
@@ -42,6 +45,7 @@ class InFlightJobs:
         self.is_draining: bool = False
         self.worker: Any = None
         self._process_id = 0
+        self._threads, self._counted_at = 0, float("-inf")
         self._jobs: dict[bytes, InFlightJob] = {}
         self._held: Counter[str] = Counter()
         self._busy: Counter[str] = Counter()
@@ -57,6 +61,7 @@ class InFlightJobs:
         """Fetch for the threads of a worker from now on."""
         with self.mutex:
             self.worker, self.is_draining, self._process_id = worker, False, os.getpid()
+            self._counted_at = float("-inf")
 
     def drain(self) -> None:
         """Fetch nothing any more: the worker is about to end."""
@@ -226,8 +231,11 @@ class InFlightJobs:
         """How many threads there are to run jobs on, or None where no worker has booted."""
         if self.worker is None or self._process_id != os.getpid():
             return None
-        dead = sum(not thread.is_alive() for thread in getattr(self.worker, "workers", ()))
-        return int(self.worker.worker_threads) - dead
+        now = time.monotonic()
+        if now > self._counted_at + COUNT_AGAIN_AFTER:
+            dead = sum(not thread.is_alive() for thread in getattr(self.worker, "workers", ()))
+            self._threads, self._counted_at = int(self.worker.worker_threads) - dead, now
+        return self._threads
 
 
 def _is_overlooked(job: InFlightJob) -> bool:

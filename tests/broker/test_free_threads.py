@@ -1,0 +1,126 @@
+"""Jobs are fetched for threads that are free, and shared fairly among queues."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from types import SimpleNamespace
+
+import dramatiq
+import pytest
+
+from dramatiq_echomq import EchoMQBroker
+
+from ..support.brokers import working
+from ..support.job_data import add, id_of, message
+from ..support.queue_data import put, state
+from ..support.servers import wait_until
+
+JOB = {"name": "work", "data": "[]"}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_worker_takes_no_more_than_it_has_threads(client, threads):
+    broker = EchoMQBroker(client=client, middleware=[])
+    gate, started = threading.Event(), []
+
+    @dramatiq.actor(broker=broker, queue_name="q")
+    def work(number):
+        started.append(number)
+        gate.wait(20)
+
+    broker.enqueue_many(work.message(number) for number in range(10))
+    with working(broker, worker_threads=threads):
+        wait_until(lambda: len(started) == threads)
+        assert client.llen("emq:q:active") == threads
+        assert state(client)["locks"] == {job.decode() for job in client.lrange("emq:q:active", 0, -1)}
+        gate.set()
+        broker.join("q", timeout=20_000)
+    assert sorted(started) == [*range(10)]
+    broker.close()
+
+
+def test_a_job_waits_in_no_worker_while_another_one_is_idle(client):
+    brokers = [EchoMQBroker(client=client, middleware=[]) for _ in range(2)]
+    gate, ran = threading.Event(), []
+
+    def work(what):
+        ran.append(what)
+        if what == "long":
+            gate.wait(20)
+
+    actors = [dramatiq.actor(work, broker=broker, actor_name="work", queue_name="q") for broker in brokers]
+    with working(brokers[0], worker_threads=1), working(brokers[1], worker_threads=1):
+        actors[0].send("long")
+        wait_until(lambda: ran)
+        for number in range(20):
+            actors[0].send(number)
+        wait_until(lambda: len(ran) == 21)
+        gate.set()
+    for broker in brokers:
+        broker.close()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_two_full_queues_share_the_starts(client, threads):
+    broker = EchoMQBroker(client=client, middleware=[])
+    started = []
+    for queue in ("one", "two"):
+        dramatiq.actor(lambda queue=queue: started.append(queue), actor_name=queue, queue_name=queue, broker=broker)
+        broker.enqueue_many(message(actor=queue, queue=queue) for _ in range(1_000))
+
+    with working(broker, worker_threads=threads):
+        wait_until(lambda: len(started) >= 800)
+        shares = Counter(started[:800])
+
+    assert min(shares["one"], shares["two"]) >= 320, shares
+    broker.close()
+
+
+def test_a_queue_whose_jobs_are_long_leaves_threads_to_the_other(client):
+    broker = EchoMQBroker(client=client, middleware=[])
+    gate, ran = threading.Event(), []
+    dramatiq.actor(lambda: gate.wait(20), actor_name="long", queue_name="long", broker=broker)
+    dramatiq.actor(lambda: ran.append(1), actor_name="short", queue_name="short", broker=broker)
+    broker.enqueue_many(message(actor="long", queue="long") for _ in range(2))
+    broker.enqueue_many(message(actor="short", queue="short") for _ in range(50))
+
+    with working(broker, worker_threads=4):
+        wait_until(lambda: len(ran) == 50)
+        gate.set()
+    broker.close()
+
+
+def test_what_no_thread_will_run_is_given_back(client):
+    """All threads of the worker have died: other workers run its jobs at once."""
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB))
+    broker = EchoMQBroker(client=client, middleware=[])
+    threads = [SimpleNamespace(is_alive=lambda: True) for _ in range(2)]
+    worker = SimpleNamespace(worker_threads=2, workers=threads, work_queue=SimpleNamespace(queue=[]))
+    broker.emit_before("worker_boot", worker)
+    consumer = broker.consume("q", prefetch=4, timeout=1)
+    assert [id_of(next(consumer)) for _ in range(2)] == ["a", "b"]
+
+    threads[0].is_alive = threads[1].is_alive = lambda: False
+    wait_until(lambda: next(consumer) is None and "active" not in state(client))
+
+    found = state(client)
+    assert (found["wait"], found["locks"]) == (["b", "a"], set())
+    assert broker.in_flight.count("q") == 0
+    broker.emit_after("worker_shutdown", worker)
+    broker.close()
+
+
+def test_a_message_that_was_given_back_is_not_run_by_a_thread_that_is_left(client, broker):
+    add(broker)
+    consumer = broker.consume("q", timeout=1)
+    message = next(consumer)
+    consumer.requeue([message])
+
+    with pytest.raises(dramatiq.middleware.SkipMessage):
+        broker.emit_before("process_message", message)
+    broker.emit_after("skip_message", message)
+    consumer.nack(message)
+
+    assert len(state(client)["wait"]) == 1
+    assert "failed" not in state(client)
