@@ -21,6 +21,15 @@ def held(client, broker) -> MessageProxy:
 
 
 @pytest.fixture
+def held_jobs(client, broker) -> dict[str, MessageProxy]:
+    """Jobs of the queues ``bad`` and ``good`` that the broker's process holds, by name."""
+    put(client, "bad", wait=["c", "b"], jobs={"b": JOB, "c": JOB})
+    put(client, "good", wait=["a"], jobs={"a": JOB})
+    jobs = [*take(broker, 2, queue="bad")[1], *take(broker, queue="good")[1]]
+    return dict(zip("bca", jobs, strict=True))
+
+
+@pytest.fixture
 def hooks(full_broker) -> Hooks:
     """What the middleware of the full broker hears."""
     hooks = Hooks()

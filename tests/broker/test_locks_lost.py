@@ -10,36 +10,23 @@ from unittest import mock
 import pytest
 import redis
 
-from dramatiq_echomq import EchoMQBroker, LockLost, StalledChecker
+from dramatiq_echomq import EchoMQBroker, LockLost
 
 from ..support.brokers import lines
 from ..support.job_data import JOB, id_of, take
 from ..support.job_thread import InAThread
+from ..support.lost_jobs import back_in_wait, removed, taken_by_another
 from ..support.queue_data import put, state
 from ..support.servers import wait_until
 
 
-def recovered(client):
-    client.delete("emq:q:a:lock")
-    StalledChecker(client).check("q")
-    StalledChecker(client).check("q")
-
-
 def recovered_and_taken_and_frozen(client):
-    recovered(client)
+    back_in_wait(client)
     take(EchoMQBroker(client=client, middleware=[]))
     client.delete("emq:q:a:lock")
 
 
-def taken_by_another(client):
-    client.set("emq:q:a:lock", "of another worker", px=50_000)
-
-
-def removed(client):
-    client.delete("emq:q:a:lock", "emq:q:a", "emq:q:active")
-
-
-LOST = pytest.mark.parametrize("lose", [recovered, recovered_and_taken_and_frozen, taken_by_another, removed])
+LOST = pytest.mark.parametrize("lose", [back_in_wait, recovered_and_taken_and_frozen, taken_by_another, removed])
 
 
 @LOST
@@ -58,7 +45,7 @@ def test_a_renewal_changes_nothing_for_an_owner_whose_job_was(client, broker, he
 
 
 def test_a_job_that_its_own_process_took_again_is_lost_once(client, broker, held):
-    recovered(client)
+    back_in_wait(client)
     taken_again = next(broker.consume("q", prefetch=2, timeout=1))
 
     broker.locks.renew()

@@ -19,16 +19,7 @@ from ..support.servers import wait_until
 SHORT = {**JOB, "opts": '{"lockDuration": 1000}'}
 
 
-@pytest.fixture
-def held(client, broker):
-    """Jobs of two queues that the broker's process holds, by name."""
-    put(client, "bad", wait=["c", "b"], jobs={"b": JOB, "c": JOB})
-    put(client, "good", wait=["a"], jobs={"a": JOB})
-    jobs = [*take(broker, 2, queue="bad")[1], *take(broker, queue="good")[1]]
-    return dict(zip("bca", jobs, strict=True))
-
-
-def test_a_queue_that_takes_the_time_of_a_round_comes_last_in_the_next_one(client, broker, held, monkeypatch):
+def test_a_queue_that_takes_the_time_of_a_round_comes_last_in_the_next_one(client, broker, held_jobs, monkeypatch):
     tried = []
 
     def slow(queue_name, *_):

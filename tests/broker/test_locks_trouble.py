@@ -17,15 +17,6 @@ from ..support.servers import Server
 KEYS = ["emq:bad:stalled", "emq:bad:active", "emq:bad:b", "emq:bad:b:lock", "emq:bad:meta"]
 
 
-@pytest.fixture
-def held(client, broker):
-    """Jobs of two queues that the broker's process holds, by name."""
-    put(client, "bad", wait=["c", "b"], jobs={"b": JOB, "c": JOB})
-    put(client, "good", wait=["a"], jobs={"a": JOB})
-    jobs = [*take(broker, 2, queue="bad")[1], *take(broker, queue="good")[1]]
-    return dict(zip("bca", jobs, strict=True))
-
-
 def shorten(client) -> None:
     for lock in ("emq:bad:b:lock", "emq:bad:c:lock", "emq:good:a:lock"):
         client.pexpire(lock, 20_000)
@@ -37,7 +28,7 @@ ODD = {"string": ["SET"], "list": ["RPUSH"], "hash": ["HSET", "x"], "zset": ["ZA
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("key", KEYS)
-def test_a_key_of_another_type_keeps_no_other_lock_from_being_renewed(client, broker, held, key, odd):
+def test_a_key_of_another_type_keeps_no_other_lock_from_being_renewed(client, broker, held_jobs, key, odd):
     shorten(client)
     client.delete(key)
     command, *more = ODD[odd]
@@ -48,13 +39,13 @@ def test_a_key_of_another_type_keeps_no_other_lock_from_being_renewed(client, br
 
     assert client.pttl("emq:good:a:lock") > 29_000
     assert client.pttl("emq:bad:c:lock") > 29_000
-    assert not held["a"].job.is_lost
-    assert not held["c"].job.is_lost
+    assert not held_jobs["a"].job.is_lost
+    assert not held_jobs["c"].job.is_lost
     assert not broker.locks.is_failing
 
 
 @pytest.mark.parametrize("odd", [key for key in KEYS if not key.endswith("lock")])
-def test_a_lock_is_renewed_whatever_the_other_keys_are(client, broker, held, odd):
+def test_a_lock_is_renewed_whatever_the_other_keys_are(client, broker, held_jobs, odd):
     shorten(client)
     client.delete(odd)
     client.set(odd, "x")
@@ -80,7 +71,7 @@ class Trouble:
 
 
 @pytest.mark.parametrize("error", [redis.ResponseError("ERR odd"), redis.TimeoutError("slow"), KeyError("odd")])
-def test_the_trouble_of_one_queue_is_its_own_and_told_once(client, broker, held, monkeypatch, caplog, error):
+def test_the_trouble_of_one_queue_is_its_own_and_told_once(client, broker, held_jobs, monkeypatch, caplog, error):
     caplog.set_level("INFO")
     trouble = Trouble(broker, monkeypatch, error)
     shorten(client)
@@ -96,14 +87,14 @@ def test_the_trouble_of_one_queue_is_its_own_and_told_once(client, broker, held,
     for job in broker.in_flight.all():
         job.renewed_at -= 31 if job.queue_name == "bad" else 0
     broker.locks.renew()
-    assert [held[name].job.is_lost for name in "bca"] == [True, True, False]
+    assert [held_jobs[name].job.is_lost for name in "bca"] == [True, True, False]
     trouble.error = None
     caplog.clear()
     broker.locks.renew()
     assert lines(caplog) == []  # nothing of it is held any more
 
 
-def test_it_is_told_when_a_queue_is_well_again(client, broker, held, monkeypatch, caplog):
+def test_it_is_told_when_a_queue_is_well_again(client, broker, held_jobs, monkeypatch, caplog):
     caplog.set_level("INFO")
     trouble = Trouble(broker, monkeypatch, redis.ResponseError("ERR odd"))
     broker.locks.renew()
@@ -135,7 +126,7 @@ def test_locks_are_renewed_and_come_back_when_redis_is_full():
 
 
 def test_what_redis_refuses_is_told_once_and_the_jobs_are_lost_when_their_locks_end(
-    client, broker, held, redis_url, caplog
+    client, broker, held_jobs, redis_url, caplog
 ):
     client.execute_command("ACL", "SETUSER", "renewer", "on", ">x", "~*", "+@all", "-pexpire")
     try:
@@ -147,16 +138,18 @@ def test_what_redis_refuses_is_told_once_and_the_jobs_are_lost_when_their_locks_
         [line] = lines(caplog, "WARNING")
         assert line.startswith("Locks cannot be renewed for now: QueueRefused: ")
         assert "PEXPIRE" in line
-        assert not held["a"].job.is_lost
+        assert not held_jobs["a"].job.is_lost
         for job in broker.in_flight.all():
             job.renewed_at -= 31
         broker.locks.renew()
-        assert all(job.job.is_lost for job in held.values())
+        assert all(job.job.is_lost for job in held_jobs.values())
     finally:
         client.execute_command("ACL", "DELUSER", "renewer")
 
 
-def test_a_job_whose_lock_came_back_while_its_end_was_on_its_way_ends_well(client, broker, held, monkeypatch, caplog):
+def test_a_job_whose_lock_came_back_while_its_end_was_on_its_way_ends_well(
+    client, broker, held_jobs, monkeypatch, caplog
+):
     """The call found no lock, and the renewal's thread set it again before the reply was read."""
     queue = broker.channel("good").queue
     finish = queue.finish_and_fetch
@@ -169,7 +162,7 @@ def test_a_job_whose_lock_came_back_while_its_end_was_on_its_way_ends_well(clien
         return outcome
 
     monkeypatch.setattr(queue, "finish_and_fetch", late)
-    broker.consume("good").ack(held["a"])
+    broker.consume("good").ack(held_jobs["a"])
 
     assert client.zcard("emq:good:completed") == 1
     assert not [line for line in lines(caplog, "WARNING") if "did not become" in line]

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dramatiq_echomq import EchoMQBroker, StalledChecker
+from dramatiq_echomq import EchoMQBroker
 
 from ..support.brokers import Recorder, lines
 from ..support.job_data import JOB, id_of, take
+from ..support.lost_jobs import back_in_wait, removed, taken_by_another
 from ..support.queue_data import NOW, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
-
-
-def taken_by_another(client):
-    client.set("emq:q:a:lock", "of another worker")
-
-
-def back_in_wait(client):
-    client.delete("emq:q:a:lock")
-    StalledChecker(client).check("q")
-    StalledChecker(client).check("q")
 
 
 def back_in_wait_and_taken_again(client):
@@ -38,10 +29,6 @@ def failed_by_a_check(client):
     client.hset("emq:q:a", "stc", 1)
     back_in_wait(client)
     client.hset("emq:q:a", "finishedOn", NOW - 5)
-
-
-def removed(client):
-    client.delete("emq:q:a", "emq:q:a:lock", "emq:q:active")
 
 
 LOST = pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dramatiq
 import pytest
 from dramatiq.middleware import Callbacks, Retries
 from dramatiq.results import Results
@@ -10,6 +9,7 @@ from dramatiq.results.backends import StubBackend
 
 from dramatiq_echomq import EchoMQBroker
 
+from ..support.brokers import declare_resize_and_bad
 from ..support.faults import running
 from ..support.job_data import add, id_of
 from ..support.peer import is_idle
@@ -22,14 +22,7 @@ def broker(client):
         client=client, middleware=[Callbacks(), Retries(max_retries=0), Results(backend=StubBackend())]
     )
 
-    @dramatiq.actor(broker=broker, queue_name="q", store_results=True)
-    def resize(*args, **kwargs):
-        return [list(args), kwargs]
-
-    @dramatiq.actor(broker=broker, queue_name="q")
-    def bad():
-        raise ValueError("it is bad")
-
+    declare_resize_and_bad(broker, store_results=True)
     return broker
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import dramatiq
 import pytest
 from dramatiq.middleware import Retries
 
 from dramatiq_echomq import EchoMQBroker
 
+from ..support.brokers import declare_resize_and_bad
 from ..support.faults import running
 from ..support.job_data import add, id_of
 from ..support.peer import Peer, is_idle
@@ -40,14 +40,7 @@ def queue(redis_url, client):
 def broker(client):
     broker = EchoMQBroker(client=client, middleware=[Retries(max_retries=0)])
 
-    @dramatiq.actor(broker=broker, queue_name="q")
-    def resize(*args, **kwargs):
-        return [list(args), kwargs]
-
-    @dramatiq.actor(broker=broker, queue_name="q")
-    def bad():
-        raise ValueError("it is bad")
-
+    declare_resize_and_bad(broker)
     return broker
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import dramatiq
 import redis
 from dramatiq import Broker, Worker
 from dramatiq.brokers.stub import StubBroker
@@ -78,6 +79,18 @@ def recoverer_of(client: redis.Redis, *queues: str, **settings) -> tuple[Recover
     worker = SimpleNamespace(consumers=dict.fromkeys(queues or ("q",)))
     settings = {"stalled_interval": 1, **settings}
     return Recoverer(broker, worker, client=client, settings=Settings(**settings), queues=None), recorder
+
+
+def declare_resize_and_bad(broker: Broker, **options) -> None:
+    """Declare two actors of ``q``: one that returns what it was given, and one that fails."""
+
+    @dramatiq.actor(broker=broker, queue_name="q", **options)
+    def resize(*args, **kwargs):
+        return [list(args), kwargs]
+
+    @dramatiq.actor(broker=broker, queue_name="q")
+    def bad():
+        raise ValueError("it is bad")
 
 
 def value_of(metric: Counter | Gauge) -> float:
