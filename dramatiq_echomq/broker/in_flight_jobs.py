@@ -82,7 +82,7 @@ class InFlightJobs:
                 self.hurry.set()
 
     def holds(self, token: bytes) -> bool:
-        """Whether a job is held by this token."""
+        """Return whether a job is held by this token."""
         return token in self._jobs
 
     def change(self, job: InFlightJob, state: State) -> None:
@@ -115,7 +115,7 @@ class InFlightJobs:
             return list(self._jobs.values())
 
     def by_queue_and_duration(self) -> dict[tuple[str, int], list[InFlightJob]]:
-        """The jobs in groups of those that one call can renew."""
+        """Return the jobs in groups of those that one call can renew."""
         groups: defaultdict[tuple[str, int], list[InFlightJob]] = defaultdict(list)
         for job in self.all():
             if not job.is_stuck:
@@ -123,11 +123,11 @@ class InFlightJobs:
         return groups
 
     def count(self, queue_name: str) -> int:
-        """How many jobs of a queue this process holds."""
+        """Return how many jobs of a queue this process holds."""
         return self._held[queue_name]
 
     def stranded(self, queue_name: str) -> list[InFlightJob]:
-        """Jobs of a queue that were handed over and that no thread will run,
+        """Return jobs of a queue that were handed over and that no thread will run,
         since an interrupt ended the one that was about to, or too few are alive.
         """
         with self.mutex:
@@ -205,7 +205,7 @@ class InFlightJobs:
             self.suspects.note_crowd(queue_name, waiting)
 
     def may_run_suspect(self, queue_name: str) -> bool:
-        """Whether one more job of a queue may run that has stalled before."""
+        """Return whether one more job of a queue may run that has stalled before."""
         with self.mutex:
             return self.turns.allowed_suspects(queue_name, self.suspects, self._live_threads())[0] > 0
 
@@ -228,7 +228,7 @@ class InFlightJobs:
             each.wake()
 
     def _live_threads(self) -> int | None:
-        """How many threads there are to run jobs on, or None where no worker has booted."""
+        """Return how many threads there are to run jobs on, or None where no worker has booted."""
         if self.worker is None or self._process_id != os.getpid():
             return None
         now = time.monotonic()
@@ -239,5 +239,5 @@ class InFlightJobs:
 
 
 def _is_overlooked(job: InFlightJob) -> bool:
-    """Whether a job that is not started should have been, since it was fetched for a free thread."""
+    """Return whether a job that is not started should have been, since it was fetched for a free thread."""
     return not job.is_announced and time.monotonic() - job.renewed_at > 1.0

@@ -178,10 +178,10 @@ class LockingBroker(Broker):
 
 
 def _is_refused(message: Any) -> bool:
-    """Whether nobody is to hear of a message any more."""
+    """Return whether nobody is to hear of a message any more."""
     return isinstance(message, JobMessage) and message.job.is_refused
 
 
 def _was_refused(message: Any) -> bool:
-    """Whether nobody has heard of the end of a message."""
+    """Return whether nobody has heard of the end of a message."""
     return isinstance(message, JobMessage) and (message.job.is_refused and message.job.outcome is None)

@@ -153,7 +153,7 @@ class MarkerWait:
 
 
 def _readable(sockets: list[socket.socket], seconds: float) -> list[socket.socket]:
-    """Those of some sockets that can be read from within so many seconds."""
+    """Return those of some sockets that can be read from within so many seconds."""
     if not hasattr(select, "poll"):
         return select.select(sockets, [], [], seconds)[0]
     poll = select.poll()

@@ -149,7 +149,7 @@ class JobQueue:
             pass
 
     def data_of(self, job_id: str) -> bytes | None:
-        """The data of a job, or None for a job that is gone."""
+        """Return the data of a job, or None for a job that is gone."""
         found = self.client.execute_command("HGET", self.keys.job(job_id), "data", NEVER_DECODE=True)
         return found if isinstance(found, bytes) else None
 

@@ -87,7 +87,7 @@ def _next_due(schedule: Schedule, now: int) -> int | None:
 
 
 def _members(text: str | bytes | None) -> dict[str, str]:
-    """The members of what should be a JSON object; of all else none."""
+    """Return the members of what should be a JSON object; of all else none."""
     try:
         return members_of(text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text or "{}")
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def _members(text: str | bytes | None) -> dict[str, str]:
 
 
 def _number(text: str | bytes | None) -> float | None:
-    """A number as digits, or None."""
+    """Return a number as digits, or None."""
     try:
         value = float(text or "")
     except ValueError:

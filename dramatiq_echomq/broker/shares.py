@@ -40,7 +40,7 @@ class Turns:
         self._shares: set[Share] = set()
 
     def reserved(self, queue_name: str | None = None) -> int:
-        """How many threads are reserved, for one queue or for all."""
+        """Return how many threads are reserved, for one queue or for all."""
         return sum(
             share.threads
             for share in self._shares
@@ -48,14 +48,14 @@ class Turns:
         )
 
     def is_for_another(self, queue_name: str) -> bool:
-        """Whether the next free thread is for another queue than this one."""
+        """Return whether the next free thread is for another queue than this one."""
         if queue_name not in self.waiting:
             return bool(self.waiting)
         own = self._last_turns.get(queue_name, 0)
         return any(self._last_turns.get(other, 0) < own for other in self.waiting)
 
     def share_of(self, queue_name: str, free: int) -> int:
-        """How many of the free threads are for a queue, when those that wait
+        """Return how many of the free threads are for a queue, when those that wait
         and this one get one in turn.
         """
         queues = self.waiting.keys() | {queue_name}
@@ -76,7 +76,7 @@ class Turns:
         return share
 
     def allowed_suspects(self, queue_name: str, suspects: Suspects, pool: int | None) -> tuple[int, bool]:
-        """How many suspects may run now, besides those that are reserved, and whether beside each other."""
+        """Return how many suspects may run now, besides those that are reserved, and whether beside each other."""
         return suspects.allowed(queue_name, sum(share.suspects for share in self._shares), pool)
 
     def release(self, share: Share, *, keeps_suspects: bool) -> None:

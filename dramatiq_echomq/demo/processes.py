@@ -102,7 +102,7 @@ class Processes:
         return process
 
     def running(self, name: str) -> list[subprocess.Popen[bytes]]:
-        """The processes with a name that have not ended."""
+        """Return the processes with a name that have not ended."""
         return [process for own_name, process in self._started if own_name == name and process.poll() is None]
 
     def start_python(self, name: str, module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
@@ -138,7 +138,7 @@ class Processes:
         self._started.insert(0, ("frozen", process))
 
     def last_words(self) -> str:
-        """The ends of the log files."""
+        """Return the ends of the log files."""
         logs = sorted(self.directory.glob("*.log"))
         return "\n".join(f"--- {log.stem}\n{log.read_text(errors='replace')[-1500:]}" for log in logs)
 

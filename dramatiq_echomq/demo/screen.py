@@ -95,7 +95,7 @@ def _styled(state: str) -> Text:
 
 
 def make_screen() -> Screen:
-    """The screen that fits standard output."""
+    """Return the screen that fits standard output."""
     console = Console()
     if sys.stdout.isatty() and not console.is_dumb_terminal:
         return LiveScreen(console)

@@ -131,7 +131,7 @@ class Story:
             return False
 
     def _worker(self) -> subprocess.Popen[bytes]:
-        """The worker that runs, or a new one."""
+        """Return the worker that runs, or a new one."""
         running = self.processes.running("worker")
         return running[0] if running else self._start_worker()
 

@@ -87,7 +87,7 @@ class Watch:
         return changes
 
     def number_in(self, *states: str) -> int:
-        """How many jobs are in one of these states now."""
+        """Return how many jobs are in one of these states now."""
         return sum(job.state in states for job in self.jobs.values())
 
     def _note(self, job_id: str, state: str, event: dict[str, str]) -> Change:
@@ -105,7 +105,7 @@ class Watch:
 
 
 def _state_after(event: dict[str, str]) -> str:
-    """The state that an event brings a job into, or an empty text."""
+    """Return the state that an event brings a job into, or an empty text."""
     if event["event"] == "waiting" and event.get("prev") == "active":
         return "recovered"
     return STATES.get(event["event"], "")

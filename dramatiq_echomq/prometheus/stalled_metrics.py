@@ -143,7 +143,7 @@ class StalledMetrics(StalledSignals):
 
     @cached_property
     def registry(self) -> CollectorRegistry:
-        """What the metrics of this process are registered with."""
+        """Return what the metrics of this process are registered with."""
         from prometheus_client import CollectorRegistry
 
         return CollectorRegistry()

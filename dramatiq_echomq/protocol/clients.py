@@ -174,7 +174,7 @@ def drop_idle_connections(client: Any) -> None:
 
 
 def socket_timeout_of(client: Any) -> float | None:
-    """The socket timeout of a client's connections in seconds, or None."""
+    """Return the socket timeout of a client's connections in seconds, or None."""
     pool = getattr(client, "connection_pool", None)
     parameters = client.get_connection_kwargs() if pool is None else pool.connection_kwargs
     timeout = parameters.get("socket_timeout", _USUAL_TIMEOUT)
@@ -182,6 +182,6 @@ def socket_timeout_of(client: Any) -> float | None:
 
 
 def _patient() -> dict[str, Any]:
-    """The parameters of a client that is made here, where nothing else is said."""
+    """Return the parameters of a client that is made here, where nothing else is said."""
     timeouts = {"socket_timeout": SOCKET_TIMEOUT, "socket_connect_timeout": SOCKET_TIMEOUT}
     return {**timeouts, "max_connections": MAX_CONNECTIONS, **resending_parameters(RESENDING, BROKEN_OR_SILENT)}

@@ -60,22 +60,22 @@ class QueueKeys:
         self.workers: str = self.base + "echomq:workers"
 
     def job(self, job_id: str | bytes) -> bytes:
-        """The key of a job's hash."""
+        """Return the key of a job's hash."""
         return id_to_bytes(self.base) + id_to_bytes(job_id)
 
     def lock(self, job_id: str | bytes) -> bytes:
-        """The key of a job's lock."""
+        """Return the key of a job's lock."""
         return self.job(job_id) + b":lock"
 
     def scheduler(self, scheduler_id: str | bytes) -> bytes:
-        """The key of a job scheduler's hash."""
+        """Return the key of a job scheduler's hash."""
         return id_to_bytes(self.repeat) + b":" + id_to_bytes(scheduler_id)
 
     def sweep_record(self, sweep_id: str) -> str:
-        """The key under which a check keeps its last reply, in case it gets lost."""
+        """Return the key under which a check keeps its last reply, in case it gets lost."""
         return f"{self.stalled_check}:{sweep_id}"
 
     def look_throttle(self, queue_names: Iterable[str]) -> str:
-        """The key that lets only one of those look who look at the workers of these queues."""
+        """Return the key that lets only one of those look who look at the workers of these queues."""
         group = hashlib.sha1("\0".join(sorted(queue_names)).encode("utf-8", "surrogateescape")).hexdigest()
         return f"{self.workers}:look:{group}"

@@ -11,13 +11,13 @@ LONGEST_TEXT = 400
 
 
 def on_one_line(text: str) -> str:
-    """A text for a log line, whatever is in it."""
+    """Return a text for a log line, whatever is in it."""
     printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:LONGEST_TEXT])
     return printable + ("…" if len(text) > LONGEST_TEXT else "")
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things, such as ``1 job`` or ``2 jobs``."""
+    """Return a number of things, such as ``1 job`` or ``2 jobs``."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 

@@ -53,12 +53,12 @@ class WorkerRegistration:
 
 
 def connection_name(worker_id: str) -> str:
-    """What the connection that stands for a worker is called."""
+    """Return what the connection that stands for a worker is called."""
     return f"echomq-worker:{worker_id}"
 
 
 def server_of(client: Any, key: str) -> Any:
-    """The client itself, or for a cluster a client of the node that holds a key."""
+    """Return the client itself, or for a cluster a client of the node that holds a key."""
     if not hasattr(client, "get_node_from_key"):
         return client
     return client.get_redis_connection(client.get_node_from_key(key))
@@ -84,11 +84,11 @@ def connections_of(server: Any, client_ids: Sequence[int]) -> dict[int, str]:
 
 
 def run_id_of(info: bytes) -> str:
-    """The server's run id out of its reply to ``INFO server``, empty when it does not say."""
+    """Return the server's run id out of its reply to ``INFO server``, empty when it does not say."""
     found = _RUN_ID.search(info)
     return found.group(1).decode() if found else ""
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether the server does not know a command, or does not let this user send it."""
+    """Return whether the server does not know a command, or does not let this user send it."""
     return isinstance(error, redis.ResponseError) and _REFUSED.search(str(error)) is not None

@@ -50,7 +50,7 @@ class BoundedRetry(Retry):
 
 
 def resending_parameters(seconds: float, errors: tuple[type[Exception], ...]) -> dict[str, Any]:
-    """The parameters of connections that send commands again.  Before redis-py
+    """Return the parameters of connections that send commands again.  Before redis-py
     6, `retry_on_error` decides whether a command is, and `retry` how often.
     """
     return {"retry": BoundedRetry(seconds, errors), "retry_on_error": list(errors) if seconds else []}

@@ -114,7 +114,7 @@ class CrashWatch:
         return PERIOD
 
     def _absent(self, server: Any, workers: dict[bytes, WorkerRegistration]) -> set[bytes]:
-        """Those registrations whose connections were made to this run of the
+        """Return those registrations whose connections were made to this run of the
         server and are not there any more.  Of others nothing is known.
         """
         there = connections_of(server, [worker.client_id for worker in workers.values()])

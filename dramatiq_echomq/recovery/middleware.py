@@ -179,7 +179,7 @@ def sweeper_of(recoverer: Recoverer) -> Sweeper:
 
 
 def redis_client_of(broker: Broker) -> Any:
-    """The broker's own Redis client, or None when it has none."""
+    """Return the broker's own Redis client, or None when it has none."""
     client = getattr(broker, "client", None)
     try:
         require_client(client)
@@ -189,7 +189,7 @@ def redis_client_of(broker: Broker) -> Any:
 
 
 def queue_names_from(queues: Iterable[str], prefix: str) -> tuple[str, ...]:
-    """The names of queues that were given.
+    """Return the names of queues that were given.
 
     Raises:
       SettingError: When these are not queue names.

@@ -183,7 +183,7 @@ class Recoverer:
             self.notices.warn_of_unknown_queues(self.queue_names(), may_be_new=self._is_of_broker())
 
     def _is_of_broker(self) -> bool:
-        """Whether the broker itself makes the queues that are checked."""
+        """Return whether the broker itself makes the queues that are checked."""
         own = getattr(self.broker, "settings", None)
         return self.queues is None and isinstance(own, Settings) and own.prefix == self.settings.prefix
 

@@ -57,7 +57,7 @@ def warning_of_unknown_queues(client: Any, prefix: str, queue_names: Iterable[st
 
 
 def _exists(client: Any, queue_name: str, prefix: str) -> bool:
-    """Whether anything was ever added to a queue, or opened it as BullMQ does."""
+    """Return whether anything was ever added to a queue, or opened it as BullMQ does."""
     keys = QueueKeys(queue_name, prefix)
     waiting = keys.wait, keys.paused, keys.delayed, keys.prioritized
     return bool(client.exists(keys.meta, keys.id, *waiting, keys.active, keys.completed, keys.failed))
