@@ -12,11 +12,9 @@ import pytest
 from dramatiq_echomq import EchoMQBroker
 
 from ..support.brokers import working
-from ..support.job_data import add, id_of, message
+from ..support.job_data import JOB, add, id_of, message
 from ..support.queue_data import put, state
 from ..support.servers import wait_until
-
-JOB = {"name": "work", "data": "[]"}
 
 
 @pytest.mark.parametrize("threads", [1, 3])

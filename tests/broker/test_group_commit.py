@@ -19,12 +19,10 @@ from dramatiq_echomq.protocol.keys import QueueKeys
 
 from ..support.brokers import lines
 from ..support.faults import Faults
-from ..support.job_data import id_of, take
+from ..support.job_data import JOB, id_of, take
 from ..support.proxy import LossyProxy, SendsTwice
 from ..support.queue_data import put, state
 from ..support.servers import wait_until
-
-JOB = {"name": "work", "data": "[]"}
 
 
 class Calls(GroupCommit):

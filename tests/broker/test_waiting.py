@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import threading
 import time
 from types import SimpleNamespace
 
 import dramatiq
 import pytest
-import redis
-from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.queue import Fetch
 
 from ..support.brokers import working
-from ..support.job_data import WORKER, add, id_of, take
-from ..support.queue_data import put, state
+from ..support.job_data import add, id_of, take
+from ..support.queue_data import commands_so_far, put, state
 from ..support.servers import wait_until
-
-
-def commands(client) -> dict[str, int]:
-    """How often each command was called that consumers use."""
-    stats = client.info("commandstats")
-    return {name: stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("evalsha", "eval", "bzpopmin")}
 
 
 def test_an_idle_consumer_returns_nothing_when_its_timeout_is_over(broker):
@@ -70,22 +61,22 @@ def test_an_idle_consumer_wakes_when_a_delayed_message_is_due(broker):
 def test_an_idle_consumer_rests_beside_a_job_that_is_due_at_the_end_of_time(client, broker, score):
     put(client, delayed={"a": score}, marker={"1": score / 4096}, jobs={"a": {}})
     consumer, started = broker.consume("q", timeout=100), time.monotonic()
-    before = sum(commands(client).values())
+    before = sum(commands_so_far(client).values())
 
     assert [next(consumer) for _ in range(4)] == [None] * 4
 
     assert time.monotonic() - started > 0.25
-    assert sum(commands(client).values()) - before < 15
+    assert sum(commands_so_far(client).values()) - before < 15
 
 
 def test_a_full_consumer_waits_for_a_free_slot_and_not_on_redis(client, broker):
     add(broker), add(broker)
     consumer = broker.consume("q", prefetch=1, timeout=50)
     first = next(consumer)
-    before = commands(client)
+    before = commands_so_far(client)
 
     assert next(consumer) is None
-    assert commands(client) == before
+    assert commands_so_far(client) == before
 
     consumer.timeout = 10
     later = threading.Timer(0.1, consumer.ack, [first])
@@ -100,36 +91,13 @@ def test_one_call_takes_all_there_is_room_for(client, broker):
     for number in range(8):
         add(broker, number)
     consumer = broker.consume("q", prefetch=8, timeout=50)
-    before = sum(commands(client).values())
+    before = sum(commands_so_far(client).values())
 
     assert [next(consumer).args for _ in range(8)] == [(number,) for number in range(8)]
 
-    assert sum(commands(client).values()) - before <= 2  # EVALSHA, and EVAL if the server did not know the script
-
-
-def blocked(client) -> int:
-    return client.info("clients")["blocked_clients"]
-
-
-@pytest.mark.parametrize("due_in", [0, 0.0001, 0.0019])
-def test_no_block_is_so_short_that_it_is_for_ever(client, broker, due_in):
-    """Redis 6.2 makes whole ms of a timeout, and 0 of what is less than one."""
-    wait = broker.consume("q", timeout=100).marker_wait
-    wait.start(due_in)
-
-    assert wait.wait(5)
-
-
-def test_one_block_goes_on_while_the_consumer_looks_up(client, broker):
-    consumer = broker.consume("q", timeout=20)
-    assert next(consumer) is None
-    before = sum(commands(client).values())
-
-    assert [next(consumer) for _ in range(10)] == [None] * 10
-
-    assert sum(commands(client).values()) == before
-    assert blocked(client) == 1
-    consumer.close()
+    assert (
+        sum(commands_so_far(client).values()) - before <= 2
+    )  # EVALSHA, and EVAL if the server did not know the script
 
 
 def test_an_idle_fetch_is_a_handful_of_commands(client, broker):
@@ -140,45 +108,6 @@ def test_an_idle_fetch_is_a_handful_of_commands(client, broker):
     next(broker.consume("q", timeout=1))
 
     assert sum(each["calls"] for name, each in client.info("commandstats").items() if name != "cmdstat_info") <= 14
-
-
-@pytest.mark.parametrize("may_name", [True, False])
-def test_the_connection_that_blocks_has_the_name_of_a_worker(client, broker, may_name):
-    queue = f"named-{may_name}"
-    if not may_name:
-        client.execute_command("ACL", "SETUSER", "nameless", "on", "nopass", "~*", "+@all", "-client|setname")
-    kwargs = client.connection_pool.connection_kwargs
-    own = (
-        redis.Redis(host=kwargs["host"], port=kwargs["port"], username="nameless", password="x")
-        if not may_name
-        else None
-    )
-    broker = broker if may_name else EchoMQBroker(client=own, middleware=[])
-    consumer = broker.consume(queue, timeout=20)
-
-    assert next(consumer) is None
-
-    name = f"emq:{base64.b64encode(queue.encode()).decode()}:w:{WORKER}"
-    assert (name in [each["name"] for each in client.client_list()]) == may_name
-    consumer.close()
-
-
-def test_the_end_of_a_worker_ends_its_block_at_once(client, broker):
-    consumer = broker.consume("q", timeout=10_000)
-    waiting = threading.Thread(target=next, args=[consumer])
-    waiting.start()
-    wait_until(lambda: blocked(client) == 1)
-
-    consumer.timeout = 0.01
-    broker.emit_before("worker_shutdown", None)
-    waiting.join(2)
-    assert not waiting.is_alive()
-    next(consumer)
-
-    wait_until(lambda: blocked(client) == 0)
-    add(broker)
-    assert client.zcard("emq:q:marker") == 1
-    consumer.close()
 
 
 def test_a_marker_that_no_thread_is_free_for_is_left_to_others(client, broker):
@@ -198,27 +127,6 @@ def test_a_marker_that_no_thread_is_free_for_is_left_to_others(client, broker):
     assert id_of(take(other)[1][0]) == id_of(job)
     idle.close(), busy.close()
     broker.emit_after("worker_shutdown", None)
-
-
-def test_a_block_that_redis_does_not_end_is_given_up(client, broker, monkeypatch):
-    consumer = broker.consume("q", timeout=20)
-    assert next(consumer) is None
-    monkeypatch.setattr("dramatiq_echomq.broker.marker_wait.GRACE", -60)
-
-    with pytest.raises(ConnectionClosed, match="did not end"):
-        next(consumer)
-
-
-def test_a_connection_that_is_cut_is_a_closed_one_to_dramatiq(client, broker):
-    consumer = broker.consume("q", timeout=200)
-    assert next(consumer) is None
-
-    client.client_kill_filter(_type="normal", skipme=True)
-
-    with pytest.raises(ConnectionClosed):
-        next(consumer)
-    assert next(consumer) is None
-    consumer.close()
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -249,6 +157,6 @@ def test_more_queues_than_threads_rest_when_they_are_empty(client, broker):
 
 def _is_at_rest(client) -> bool:
     """Whether nothing is asked for a while."""
-    before = commands(client)
+    before = commands_so_far(client)
     time.sleep(0.5)
-    return commands(client) == before
+    return commands_so_far(client) == before

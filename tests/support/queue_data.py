@@ -161,3 +161,9 @@ def is_call_of_check(command: tuple) -> bool:
     """Whether a command that was sent is a call of a check, and not one that looks at rights or versions before it."""
     script = load("moveStalledJobsToWait-8.lua")
     return command[0] in ("EVALSHA", "EVAL") and command[1] in (script.sha, script.text)
+
+
+def commands_so_far(client: redis.Redis) -> dict[str, int]:
+    """How often each command was called that consumers use."""
+    stats = client.info("commandstats")
+    return {name: stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("evalsha", "eval", "bzpopmin")}
