@@ -33,10 +33,13 @@ class Fleet:
       notes(redis.Redis): Where the processes note what they do; empty in the beginning.
       size(int): How many masters.
       threads(int): How many threads each worker process has.
+      environment(Mapping): Further variables.
       **settings: Of the broker and the middleware.
     """
 
-    def __init__(self, url: str, notes: redis.Redis, *, size: int = 1, threads: int = 8, **settings: object) -> None:
+    def __init__(
+        self, url: str, notes: redis.Redis, *, size: int = 1, threads: int = 8, environment=(), **settings: object
+    ) -> None:
         self.notes = notes
         self.threads = threads
         self._environment = {
@@ -46,6 +49,7 @@ class Fleet:
             "dramatiq_restart_delay": "200",
             "dramatiq_worker_timeout": "200",
             **{f"DRAMATIQ_ECHOMQ_{name.upper()}": str(value) for name, value in settings.items()},
+            **dict(environment),
         }
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._ending = threading.Event()

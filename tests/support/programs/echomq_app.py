@@ -10,8 +10,10 @@ import time
 
 import dramatiq.worker
 import redis
+from dramatiq.middleware.prometheus import Prometheus
 
 from dramatiq_echomq import EchoMQBroker, LockLost, StalledCheckerMiddleware
+from dramatiq_echomq.prometheus import StalledMetrics
 
 dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS = 0.2
 notes = redis.Redis.from_url(os.environ["APP_NOTES_URL"])
@@ -24,6 +26,9 @@ class Pids(dramatiq.Middleware):
 
 broker = EchoMQBroker(url=os.environ["APP_URL"])
 broker.add_middleware(StalledCheckerMiddleware())
+if "APP_METRICS" in os.environ:
+    broker.add_middleware(Prometheus())
+    broker.add_middleware(StalledMetrics())
 broker.add_middleware(Pids())
 dramatiq.set_broker(broker)
 
