@@ -44,23 +44,24 @@ def test_a_killed_worker_is_counted_and_leaves_no_gauge_behind():
             "dramatiq_prom_port": str(port),
         }
         broker = EchoMQBroker(url=server.url)
-        settings = {"stalled_interval": 500, "crash_grace": 300, "lock_duration": 2_000}
+        settings = {"stalled_interval": 500, "crash_grace": 300, "lock_duration": 16_000}
         with Fleet(server.url, notes, environment=environment, **settings) as fleet:
             broker.enqueue(message(1, actor="outlive"))
             wait_until(lambda: notes.llen("starts") == 1)
-            wait_until(lambda: {"lock_smallest_ttl_milliseconds", "stalled_checks_total"} <= scrape(port).keys())
+            first = {"lock_smallest_ttl_milliseconds", "stalled_checks_total"}
+            wait_until(lambda: first <= scrape(port).keys(), timeout=60)
             before = scrape(port)
             assert (before["stalled_recovered_total"], before["crashes_seen_total"]) == (0, 0)
             [killed] = fleet.pids()
             os.kill(killed, signal.SIGKILL)
 
-            wait_until(lambda: direct.zcard("emq:q:completed"))
-            after = wait_until(lambda: (found := scrape(port)).get("stalled_recovered_total") and found)
+            wait_until(lambda: direct.zcard("emq:q:completed"), timeout=60)
+            after = wait_until(lambda: (found := scrape(port)).get("stalled_recovered_total") and found, timeout=60)
 
             assert after["crashes_seen_total"] == after["stalled_recovered_total"] == 1
             assert after["stalled_recovery_seconds_count"] == 1
-            assert 0.3 < after["stalled_recovery_seconds_sum"] < 60
+            assert 0 < after["stalled_recovery_seconds_sum"] < 60
             assert after["stalled_checks_total"] >= before["stalled_checks_total"]
             assert not [name for name in os.listdir(directory) if name == f"gauge_livemin_{killed}.db"]
-            assert after.get("lock_smallest_ttl_milliseconds", 2_000) > 0
+            assert after.get("lock_smallest_ttl_milliseconds", 16_000) > 0
         broker.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import tempfile
@@ -26,10 +27,11 @@ print(json.dumps({
 
 def tasks(database: str) -> dict[str, str]:
     """By actor, the status of the tasks that the admin knows."""
-    with sqlite3.connect(database) as connection:
+    with contextlib.closing(sqlite3.connect(database, timeout=60)) as connection:
         return dict(connection.execute("SELECT actor_name, status FROM django_dramatiq_task"))
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.at_once
 def test_the_admin_of_django_shows_a_job_that_stalled_out_as_failed():
     with Server() as server, server.client() as client, tempfile.TemporaryDirectory() as directory:
@@ -55,10 +57,11 @@ def test_the_admin_of_django_shows_a_job_that_stalled_out_as_failed():
         assert "register(&#x27;jane&#x27;)" in pages["done"]
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.at_once
 def test_a_job_of_flask_comes_back_in_the_context_of_its_app():
     with Server() as server, server.client() as client, tempfile.TemporaryDirectory() as directory:
-        app = App("flask_project", directory, REDIS_URL=server.url)
+        app = App("flask_project", directory, REDIS_URL=server.url, DRAMATIQ_ECHOMQ_LOCK_DURATION="6000")
         app.run("-c", "from app import create_app; create_app().test_client().post('/orders/tea')")
 
         worker = ("-m", "flask", "--app", "app", "worker", "--processes", "1", "--threads", "2")

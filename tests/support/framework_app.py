@@ -34,7 +34,7 @@ class App:
     def run(self, *words: str) -> str:
         """Run one of its commands and return what it prints."""
         done = subprocess.run(
-            [sys.executable, *words], cwd=self.path, env=self.environment, capture_output=True, text=True, timeout=60
+            [sys.executable, *words], cwd=self.path, env=self.environment, capture_output=True, text=True, timeout=100
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

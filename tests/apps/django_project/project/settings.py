@@ -4,7 +4,13 @@ SECRET_KEY = "of a test"
 USE_TZ = True
 ROOT_URLCONF = "project.urls"
 ALLOWED_HOSTS = ["testserver"]
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["APP_DATABASE"]}}
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": os.environ["APP_DATABASE"],
+        "OPTIONS": {"timeout": 60},
+    }
+}
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -46,4 +52,10 @@ DRAMATIQ_BROKER = {
         "django_dramatiq.middleware.DbConnectionsMiddleware",
     ],
 }
-DRAMATIQ_ECHOMQ = {"PREFIX": "shop", "STALLED_INTERVAL": 1_000, "MAX_STALLED_COUNT": 0, "CRASH_GRACE": 200}
+DRAMATIQ_ECHOMQ = {
+    "PREFIX": "shop",
+    "STALLED_INTERVAL": 1_000,
+    "MAX_STALLED_COUNT": 0,
+    "CRASH_GRACE": 200,
+    "LOCK_DURATION": 6_000,  # the worker may be killed before it is registered
+}
