@@ -13,7 +13,7 @@ MEANING = {
     "healthy": "its lock is held",
     "mark": "no lock: the next check marks it",
     "requeue": "stalled: the next check brings it back",
-    "fail": "stalled too often: the next check fails it",
+    "fail": "stalled too often, or has no attempts left: the next check fails it",
     "drop": "finished or gone: the next check takes it out of active",
     "copy": "twice in active: the next check takes one out",
     "odd": "no job: it stays until somebody removes it",
