@@ -30,8 +30,11 @@ def test_what_no_thread_will_run_is_given_back(client, broker, dead):
         worker.work_queue.put(SimpleNamespace(message=message))
     alive[:dead] = [False] * dead
 
-    assert next(consumer) is None
+    def is_given_back() -> bool:  # threads are counted now and then
+        assert next(consumer) is None
+        return "wait" in state(client)
 
+    wait_until(is_given_back)
     found = state(client)
     assert found["wait"] == ids[2 - dead :][::-1]
     assert found.get("active", []) == ids[: 2 - dead]
