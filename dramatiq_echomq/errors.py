@@ -160,5 +160,5 @@ class MessagesNotAdded(EchoMQError):
             f"{len(added)} messages were enqueued (see .added), then a call failed"
             + (f" with {len(uncertain)} more (see .uncertain)" if uncertain else "")
         )
-        self.added = list(added)
-        self.uncertain = list(uncertain)
+        self.added: list[Any] = list(added)
+        self.uncertain: list[Any] = list(uncertain)

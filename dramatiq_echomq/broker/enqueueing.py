@@ -71,7 +71,7 @@ class Batch:
     def __init__(self) -> None:
         self.messages: list[tuple[Message[Any], int | None]] = []
         self.jobs: list[NewJob] = []
-        self.bytes = 0
+        self.bytes: int = 0
 
     def append(self, message: Message[Any], delay: int | None, job: NewJob) -> None:
         self.messages.append((message, delay))

@@ -51,7 +51,7 @@ class InFlightJobs:
         self._busy: Counter[str] = Counter()
         self._all_busy = 0
         self.suspects: Suspects = Suspects()
-        self.turns = Turns()
+        self.turns: Turns = Turns()
         self._waiting: WeakSet[MarkerWait] = WeakSet()
         # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.
         self.mutex: threading.RLock = threading.RLock()

@@ -4,6 +4,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable
+from logging import Logger
 from typing import Any
 
 from dramatiq import Broker
@@ -64,9 +65,9 @@ class CrashWatch:
         queue_names: Callable[[], Iterable[str]],
         check: Callable[[str], bool],
     ) -> None:
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         self.broker = broker
-        self.client = client_with(client, resending=0)  # an attempt that fails is followed by the next look
+        self.client: Any = client_with(client, resending=0)  # an attempt that fails is followed by the next look
         self.settings = settings
         self.queue_names = queue_names
         self.check = check

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from logging import Logger
 from typing import Any
 
 import redis
@@ -24,7 +25,7 @@ class Notices:
     """
 
     def __init__(self, client: Any, prefix: str) -> None:
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         self.client = client
         self.prefix = prefix
         self._policy = "noeviction"

@@ -51,7 +51,7 @@ class Recoverer:
         self.worker = worker
         self.settings = settings
         self.queues = queues
-        self.checker = StalledChecker(
+        self.checker: StalledChecker = StalledChecker(
             client,
             prefix=settings.prefix,
             stalled_interval=settings.stalled_interval,
@@ -60,13 +60,13 @@ class Recoverer:
             batch_size=settings.batch_size,
             dead_message_ttl=dead_message_ttl,
         )
-        self.reporter = StalledReporter(self.checker)
-        self.crashes = CrashWatch(
+        self.reporter: StalledReporter = StalledReporter(self.checker)
+        self.crashes: CrashWatch = CrashWatch(
             broker, client=client, settings=settings, queue_names=self.queue_names, check=self.check_now
         )
-        self.notices = Notices(client, settings.prefix)
+        self.notices: Notices = Notices(client, settings.prefix)
         self._has_looked_around = False
-        self.log = ReportLog(stalled_interval=settings.stalled_interval, report_only=settings.report_only)
+        self.log: ReportLog = ReportLog(stalled_interval=settings.stalled_interval, report_only=settings.report_only)
 
     @property
     def looks_for_crashes(self) -> bool:

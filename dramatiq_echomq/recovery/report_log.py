@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from logging import Logger
 
 from dramatiq.logging import get_logger
 
@@ -24,7 +25,7 @@ class ReportLog:
     """
 
     def __init__(self, *, stalled_interval: int, report_only: bool) -> None:
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         self.stalled_interval = stalled_interval
         self.report_only = report_only
         self._troubled: set[str] = set()

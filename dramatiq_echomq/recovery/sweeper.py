@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
+from logging import Logger
 
 from dramatiq.logging import get_logger
 
@@ -32,13 +33,13 @@ class Sweeper(threading.Thread):
         look: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(name="dramatiq-echomq-sweeper", daemon=True)
-        self.logger = get_logger(__name__, type(self))
+        self.logger: Logger = get_logger(__name__, type(self))
         self.interval = interval
         self.queue_names = queue_names
         self.check = check
         self.prepare = prepare
         self.look = look
-        self.stopping = threading.Event()
+        self.stopping: threading.Event = threading.Event()
         self._due: dict[str, float] = {}
         self._look_due = 0.0 if look else math.inf
 
