@@ -221,11 +221,11 @@ class JobConsumer(Consumer):
             if not (self.broker.in_flight.is_draining and job.is_stuck):
                 raise ConnectionClosed(error) from None
             job.end()
-            why = on_one_line(str(error))
-            self._warn(
-                job, f"did not become {job.outcome.target}, since the worker ends and Redis cannot be told: {why}"
-            )
+            self._warn(job, f"did not become {job.outcome.target}, since the worker ends: {on_one_line(str(error))}")
             return
+        except Exception:  # a mistake somewhere: its lock ends, its thread is free, and a check decides
+            job.end()
+            raise
         job.end()
         if finished.outcome == NOT_OWNED:
             self._warn_of_lost(job, f"did not become {job.outcome.target}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import Mock
 
 import pytest
 
@@ -171,3 +172,20 @@ def test_a_deduplication_key_is_released_that_is(client, broker, key, is_release
     end(broker)
 
     assert ("de:x" not in state(client)) is is_released
+
+
+@pytest.mark.parametrize("end", ["ack", "nack"])
+def test_an_error_that_nobody_expects_leaves_no_job_locked_for_ever(client, broker, monkeypatch, end):
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB))
+    consumer, [message] = take(broker)
+    queue = broker.channel("q").queue
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "finish_and_fetch", Mock(side_effect=KeyError("odd")))
+        with pytest.raises(KeyError):
+            getattr(consumer, end)(message)
+
+    assert broker.in_flight.count("q") == 0
+    client.pexpire("emq:q:a:lock", 20_000)
+    broker.locks.renew()
+    assert client.pttl("emq:q:a:lock") <= 20_000
+    assert [id_of(message) for message in take(broker)[1]] == ["b"]
