@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+#: How many suspects a fetch looks past, and so the largest crowd that it tells of.
+LARGEST_CROWD = 100
+
 
 class Suspects:
     """Which of the jobs that have stalled before this process may run, since
@@ -28,7 +31,8 @@ class Suspects:
         """
         running = self.in_flight + reserved
         if not running:
-            self._are_together = threads is not None and self._crowds.get(queue_name, 0) >= threads > 1
+            crowd = self._crowds.get(queue_name, 0)
+            self._are_together = threads is not None and crowd >= min(threads, LARGEST_CROWD) > 1
         elif not self._are_together or not self._crowds.get(queue_name):
             return 0, False
         if self._are_together and threads is not None:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq.broker.suspects import LARGEST_CROWD, Suspects
 
 from ..support.failures import worker_dies
 from ..support.job_data import JOB, SUSPECT, id_of, take
@@ -137,3 +138,12 @@ def test_a_consumer_that_finds_only_suspects_waits_for_the_one_that_runs(client,
 
     assert id_of(second) == "s2"
     assert client.info("commandstats")["cmdstat_evalsha"]["calls"] - before < 12
+
+
+@pytest.mark.parametrize("threads", [2, 8, 160])
+def test_a_crowd_of_suspects_runs_together_however_many_threads_there_are(threads):
+    suspects = Suspects()
+    suspects.note_crowd("q", min(threads, LARGEST_CROWD) - 1)
+    assert suspects.allowed("q", 0, threads) == (1, False)
+    suspects.note_crowd("q", min(threads, LARGEST_CROWD))
+    assert suspects.allowed("q", 0, threads) == (threads // 2, True)
