@@ -39,15 +39,13 @@ Returns a list of
       how many suspects were skipped, and how many of them may run beside others
       how many jobs wait, when so many were skipped that there may be others behind them, else 0
       for how many ms a rate limit keeps all jobs from being fetched (0 without one)
-A job is: id, data, and a line of its token, attempts started, stalls, lock duration, timestamp
-and name, which costs clients less than six values do; and only if it is to be failed or belongs
-to a scheduler: the reason, the worker that had it before, and the scheduler's id.
+A job is: id, data, and a line of its token, attempts started, stalls, lock duration, timestamp and name,
+which costs clients less than six values do; and only if it is to be failed or belongs to a scheduler: the
+reason, the worker that had it before, and the scheduler's id.
+A job that is to finish twice is found finished and not fetched or stalled since, or an event says so of
+a job that was not kept: the outcome is 1 again.
 
-A job that is to finish twice is found finished and not fetched or stalled since, or there is an
-event that says so of a job that was not kept: the outcome is 1 again.
-
-Cost: O(log N) for each job promoted, fetched or finished, and O(N) in `active` from its old end
-to each job that is finished.
+Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from its old end to each finished.
 --]]
 
 --- includes/values.lua

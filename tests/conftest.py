@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
@@ -44,8 +45,17 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
     """A client of an empty database."""
     client = redis.Redis.from_url(redis_url, socket_timeout=5)  # which redis-py 8 has of itself
     client.flushdb()
+    forget_consumers(client)
     yield client
     client.close()
+
+
+def forget_consumers(client: redis.Redis) -> None:
+    """Close the connections by which consumers that earlier tests left open count as workers of their queues."""
+    own = f":w:{socket.gethostname()}:{os.getpid()}"
+    for connection in client.client_list():
+        if connection["name"].endswith(own):
+            client.client_kill_filter(_id=connection["id"])
 
 
 @pytest.fixture
