@@ -87,6 +87,10 @@ class QueueChannel(GroupCommit):
         finally:
             self._release(share)
 
+    def wait_for_calls(self) -> None:
+        """Wait for a call that is under way: what it fetches is behind what has been fetched before."""
+        self.submit(Part())
+
     def fetch_unanswered(self) -> None:
         """Fetch only the jobs of a call whose reply was lost."""
         if self._unanswered:
@@ -144,6 +148,8 @@ class QueueChannel(GroupCommit):
         fetching = [part for part in parts if isinstance(part, FetchPart)]
         carried = None if fetching or self._unanswered else self.in_flight.reserve_for_waiting(self.queue_name)
         share = fetching[0].share if fetching else carried
+        if not finishing and share is None:
+            return
         reply = None
         try:
             reply = self._call([(part.job, part.outcome) for part in finishing], share)

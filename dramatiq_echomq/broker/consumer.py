@@ -76,17 +76,17 @@ class JobConsumer(Consumer):
                 self._end(job)
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
-        """Give messages back that were not started, and those behind them that
-        were not handed over, so that all of them keep their order.  When that
-        fails they are kept for the next try.
+        """Give messages back that were not started, and those behind them, so
+        that all keep their order.  When that fails they are kept for the next try.
         """
         channel = self.channel
-        channel.receive()
         channel.fetched.extend(message for message in messages if isinstance(message, JobMessage))
         try:
             if self.broker.in_flight.is_draining:  # and will fetch no more
+                channel.wait_for_calls()
                 channel.fetch_unanswered()
                 self._settle()
+            channel.receive()
             for job in channel.requeue([message.job for message in channel.fetched]):
                 self._warn_of_lost(job, "was not given back")
         except CONSUMER_ERRORS as error:

@@ -49,6 +49,7 @@ class InFlightJobs:
         self._jobs: dict[bytes, InFlightJob] = {}
         self._held: Counter[str] = Counter()
         self._busy: Counter[str] = Counter()
+        self._finishing: Counter[str] = Counter()
         self._all_busy = 0
         self.suspects: Suspects = Suspects()
         self.turns: Turns = Turns()
@@ -82,24 +83,25 @@ class InFlightJobs:
                 self.hurry.set()
 
     def holds(self, token: bytes) -> bool:
-        """Return whether a job is held by this token."""
         return token in self._jobs
 
     def change(self, job: InFlightJob, state: State) -> None:
         """Let a job be in another state.  Only jobs call it, with the mutex held."""
-        was_busy, job.state = job.state in BUSY, state
+        before, was_busy, job.state = job.state, job.state in BUSY, state
         if job.fetched.token not in self._jobs:
             return
         newly_busy = (state in BUSY) - was_busy
         self._busy[job.queue_name] += newly_busy
         self._all_busy += newly_busy
+        self._finishing[job.queue_name] += (state is State.FINISHING) - (before is State.FINISHING)
         if state in ENDED:
             del self._jobs[job.fetched.token]
             self._held[job.queue_name] -= 1
             self.suspects.in_flight -= job.fetched.is_suspect
         # The call that finishes a job fetches for its own queue: only others need to be woken.
         will_fetch = state is State.FINISHING and not self.turns.is_for_another(job.queue_name)
-        if newly_busy < 0 and not will_fetch:
+        was_left_out = before is State.FINISHING and self.turns.waiting and self._idle_threads(job.queue_name) > 0
+        if (newly_busy < 0 and not will_fetch) or was_left_out:
             self._changed.notify_all()
         if state in ENDED and job.fetched.is_suspect:
             self._wake_waiting()
@@ -143,12 +145,14 @@ class InFlightJobs:
             others = [job for job in waiting if job not in overlooked]
             return overlooked + others[max(len(others) - surplus, 0) :]
 
-    def reserve(self, queue_name: str, prefetch: int) -> Share | None:
+    def reserve(self, queue_name: str, prefetch: int, *, finishes: bool = False) -> Share | None:
         """Reserve free threads for a fetch, until :meth:`release`.
 
         Parameters:
           queue_name(str)
           prefetch(int): How many jobs of the queue to hold at most.
+          finishes(bool): Whether the same call finishes jobs.  Others leave
+            threads that are about to finish one to the call that does.
 
         Returns:
           Share: None when no thread is free, or when it is another queue's turn.
@@ -159,15 +163,15 @@ class InFlightJobs:
             room = prefetch - self._busy[queue_name] - self.turns.reserved(queue_name)
             threads = self._live_threads()
             if threads is not None:
-                free = threads - self._all_busy - self.turns.reserved()
+                free = self._idle_threads(queue_name) + (self._finishing[queue_name] if finishes else 0)
                 room = min(room, self.turns.share_of(queue_name, free))
             return self.turns.reserve(queue_name, room, self.suspects, threads) if room > 0 else None
 
     def reserve_for_waiting(self, queue_name: str) -> Share | None:
-        """Reserve threads for a consumer that waits for them, if one does."""
+        """Reserve threads for a consumer that waits for them, if one does, for a call that finishes jobs."""
         with self.mutex:
             prefetch = self.turns.waiting.get(queue_name)
-            return self.reserve(queue_name, prefetch) if prefetch else None
+            return self.reserve(queue_name, prefetch, finishes=True) if prefetch else None
 
     def release(self, share: Share, *, keeps_suspects: bool = False) -> None:
         """Let others have what a fetch did not use, or all but its suspects."""
@@ -186,10 +190,10 @@ class InFlightJobs:
 
         def may_go_on() -> bool:
             nonlocal share
-            if not (self.is_draining or channel.has_news):
-                share = self.reserve(name, prefetch)
-                return share is not None
-            return True
+            if self.is_draining or channel.has_news:
+                return True
+            share = self.reserve(name, prefetch)
+            return share is not None
 
         with self.mutex:
             self.turns.waiting[name] = prefetch
@@ -219,13 +223,16 @@ class InFlightJobs:
             self._waiting.discard(marker_wait)
 
     def wake(self) -> None:
-        """Let those that wait look again."""
         with self.mutex:
             self._changed.notify_all()
 
     def _wake_waiting(self) -> None:
         for each in self._waiting:
             each.wake()
+
+    def _idle_threads(self, queue_name: str) -> int:
+        """Return how many threads neither run a job, nor are about to finish one of this queue, nor are reserved."""
+        return (self._live_threads() or 0) - self._all_busy - self._finishing[queue_name] - self.turns.reserved()
 
     def _live_threads(self) -> int | None:
         """Return how many threads there are to run jobs on, or None where no worker has booted."""
