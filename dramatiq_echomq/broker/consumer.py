@@ -139,7 +139,7 @@ class JobConsumer(Consumer):
             time.sleep(self.timeout)
             return None
         self.marker_wait.connect()
-        if self.marker_wait.is_blocking and not self._wait_for_job():
+        if self.marker_wait.is_blocking and not (self._may_run_suspect() or self._wait_for_job()):
             return None
         channel.is_empty = False
         share = self._free_threads()
@@ -192,20 +192,18 @@ class JobConsumer(Consumer):
             channel.to_advance.popleft()
 
     def _wait_for_job(self) -> bool:
-        """Wait until there may be something to fetch.
-
-        Returns:
-          bool: False when there is nothing yet.
-        """
+        """Wait until there may be something to fetch.  Return whether there may."""
         channel = self.channel
         if channel.limited_for and not self.marker_wait.is_blocking:
             time.sleep(min(self.timeout, channel.limited_for / 1000))
             return True
         self.marker_wait.start(channel.due_in / 1000 if channel.due_in >= 0 else LONGEST_BLOCK)
         self._has_marker = self.marker_wait.wait(self.timeout)
-        return self._has_marker or (
-            channel.suspects_left > 0 and self.broker.in_flight.may_run_suspect(channel.queue_name)
-        )
+        return self._has_marker or self._may_run_suspect()
+
+    def _may_run_suspect(self) -> bool:
+        """Return whether a suspect that was skipped may run by now."""
+        return self.channel.suspects_left > 0 and self.broker.in_flight.may_run_suspect(self.channel.queue_name)
 
     def _end(self, job: InFlightJob) -> None:
         """Finish a job in Redis as its outcome says."""
