@@ -8,7 +8,7 @@ ARGV  1 key prefix of the queue, with its last colon  2 time in ms; 0 or none fo
 Returns a list: 1 1 when the queue exists, else 0  2 the time of the server in ms  3 paused, concurrency, max,
 duration and version of its meta  4 numbers of jobs: wait, paused, active, delayed, prioritized,
 waiting-children, completed, failed  5 TTL of the rate limit's key in ms (-2 without), and what it holds
-6 TTL of the throttle of the checks, and what it holds  7 how many jobs are marked  8 the jobs at the front of
+6 TTL of the throttle of the checks, what it holds, and when a check was made that took none, or ""  7 how many jobs are marked  8 the jobs at the front of
 wait, paused and prioritized: the state, and the job as listJobs describes it  9 the oldest in active  10 when the next delayed job is due
 11 the workers of EchoMQBroker that are registered.
 
@@ -350,10 +350,12 @@ for at, state in ipairs(STATES) do
   counts[at] = count_of(queue, state)
   exists = exists + counts[at]
 end
+local throttle = timed(prefix .. "stalled-check")
+throttle[3] = attempt("GET", prefix .. "stalled-check:last") or ""
 return {
   exists > 0 and 1 or 0, time_in_ms(ARGV[2]),
   redis.call("HMGET", queue.meta, "paused", "concurrency", "max", "duration", "version"), counts,
-  timed(prefix .. "limiter"), timed(prefix .. "stalled-check"), redis.call("SCARD", queue.stalled),
+  timed(prefix .. "limiter"), throttle, redis.call("SCARD", queue.stalled),
   first_of("wait", "paused", "prioritized"), first_of("active"), digits(next_due(queue) or 0),
   attempt("ZRANGE", prefix .. "echomq:workers", 0, -1) or {},
 }

@@ -501,6 +501,15 @@ end
 
 local EARLY = 1000 -- most ms by which a sweeper may come early to its own throttle
 
+local KNOWN_FOR = 3600000 -- ms for which it is known when a check was made that no throttle tells of
+
+-- Notes when a check was made that took no throttle: after a crash, or by hand.
+local function note_unthrottled(call)
+  if call.sweep ~= "" and not call.interval and redis.call("EXISTS", call.queue.meta) == 1 then
+    redis.call("SET", call.throttle .. ":last", call.timestamp, "PX", KNOWN_FOR)
+  end
+end
+
 -- How long the check has to wait for another sweeper's, in ms, or nil when it may start.
 local function throttled(call)
   local throttle, sweep, interval = call.throttle, call.sweep, call.interval
@@ -1570,6 +1579,7 @@ local function check()
   release_marks(call, ended)
   if ended then
     prune(queue, queue.failed, call.keep_failed, call.timestamp)
+    note_unthrottled(call)
   end
   local answer = reply(call, -1, ended)
   record_reply(call, answer)

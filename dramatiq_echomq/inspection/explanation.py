@@ -172,8 +172,13 @@ def _fate(verdict: str) -> str:
 
 def _next_check(queue: QueueInfo) -> str:
     if queue.next_check is None:
-        return f"No check was made lately. If none comes, {RUN_A_CHECKER}."
+        last = "No check was made lately" if queue.last_check is None else f"The last check was {_ago(queue.last_check, queue)}"
+        return f"{last}. If none comes, {RUN_A_CHECKER}."
     return f"The next check may be in {duration(queue.next_check)}, if anybody checks: else {RUN_A_CHECKER}."
+
+
+def _ago(time: int, queue: QueueInfo) -> str:
+    return f"{duration(max(queue.at - time, 0))} ago"
 
 
 def _ordinal(number: int) -> str:

@@ -72,7 +72,7 @@ def describe_queue(client: Any, keys: QueueKeys, prefix: str, connections: Conne
         oldest_active=oldest_active,
         active_for=_since(oldest_active.started_at, now) if oldest_active else None,
         next_due=int(next_due) or None,
-        last_check=_last_check(throttle[1]),
+        last_check=max(filter(None, map(_time_of_check, throttle[1:])), default=None),
         next_check=throttle[0] if throttle[0] >= 0 else None,
         workers=None if connections is None else connections.workers_of(keys.queue_name, registered),
         version=(version or b"").decode("utf-8", "replace"),
@@ -96,11 +96,12 @@ def _rate_limit(most: int | None, duration: int | None, ttl: int, taken: bytes) 
     return RateLimit(most, duration, ttl if is_full else 0)
 
 
-def _last_check(holder: bytes) -> int | None:
+def _time_of_check(note: bytes) -> int | None:
     """What holds the throttle says when it took it: BullMQ writes the time, we
-    write it behind the sweep's id.
+    write it behind the sweep's id.  A check that took none, after a crash or by
+    hand, has left its time alone.
     """
-    found = re.fullmatch(rb"(?:.*@)?(\d{12,15})", holder)
+    found = re.fullmatch(rb"(?:.*@)?(\d{12,15})", note)
     return int(found.group(1)) if found else None
 
 

@@ -14,7 +14,7 @@ from dramatiq_echomq.inspection.records import JobCounts, RateLimit, WorkerInfo
 
 from ..support.brokers import working
 from ..support.operator_data import MESSAGE_ID, put_busy_queue
-from ..support.queue_data import NOW, dump, put
+from ..support.queue_data import META, NOW, dump, put
 from ..support.servers import wait_until
 
 MISSING = "imagse"
@@ -64,6 +64,25 @@ def test_a_check_says_when_it_was(client, clock):
     StalledChecker(client).sweep("q")
 
     assert QueueInspector(client).queue("q").last_check == NOW
+
+
+def test_a_check_after_a_crash_or_by_hand_is_the_last_one_too(client, clock):
+    """Such a check takes no throttle: others come when they would have come anyway."""
+    put(client, active=["a"], jobs={"a": {}}, meta=META)
+    client.set("emq:q:stalled-check", f"4f2e.17/3@{NOW - 20_000}", px=10_000)
+    StalledChecker(client).check("q", may_be_held=True)
+
+    info = QueueInspector(client).queue("q")
+
+    assert (info.last_check, info.next_check is None) == (NOW, False)
+    client.delete("emq:q:stalled-check")
+    assert QueueInspector(client).queue("q").last_check == NOW
+
+
+def test_a_check_of_a_queue_that_is_not_there_leaves_nothing(client):
+    StalledChecker(client).check("q")
+
+    assert client.keys() == []
 
 
 @pytest.mark.parametrize("holder", ["", "somebody", "4f2e.17/3"])

@@ -63,7 +63,8 @@ def put(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, jobs=Non
 def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, history: bool = False) -> dict:
     """The whole queue as data: the part of each key after ``emq:<queue>:``, with its value.
     Locks are listed under ``locks``; events lose their ids.  What stalls append to the logs of
-    jobs is left out unless ``history`` is set, and which workers there are in any case.
+    jobs is left out unless ``history`` is set, and in any case which workers there are, and when
+    a check was made that took no throttle.
     """
     base = key(queue, "", prefix)
     found: dict = {"locks": set()}
@@ -71,7 +72,7 @@ def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, histor
         short = _text(name[len(base) :])
         if short.endswith(":lock"):
             found["locks"].add(short[: -len(":lock")])
-        elif short != "echomq:workers":
+        elif short not in ("echomq:workers", "stalled-check:last"):
             found[short] = _value(client, name)
     for short in [] if history else [short for short in found if short.endswith(":logs")]:
         found[short] = [line for line in found[short] if not STALL_LINE.match(line)]

@@ -78,6 +78,7 @@ local function check()
   release_marks(call, ended)
   if ended then
     prune(queue, queue.failed, call.keep_failed, call.timestamp)
+    note_unthrottled(call)
   end
   local answer = reply(call, -1, ended)
   record_reply(call, answer)
