@@ -787,13 +787,14 @@ local function recorded_reply(call)
   return nil
 end
 
--- A call that changed nothing may as well be made again.
-local function record_reply(call, answer)
+-- Records a reply and returns it. A call that changed nothing may as well be made again.
+local function recorded(call, answer)
   local counts = call.counts
   local has_changed = counts.recovered + counts.failed + counts.marked + counts.dropped > 0 or call.has_rotated
   if call.sweep ~= "" and has_changed then
     redis.call("SET", call.record, cmsgpack.pack({ call.step, answer }), "PX", STATE_TTL)
   end
+  return answer
 end
 
 --- includes/queue/delay.lua
@@ -1581,9 +1582,7 @@ local function check()
     prune(queue, queue.failed, call.keep_failed, call.timestamp)
     note_unthrottled(call)
   end
-  local answer = reply(call, -1, ended)
-  record_reply(call, answer)
-  return answer
+  return recorded(call, reply(call, -1, ended))
 end
 
 if not call.max_stalled_count or not number(call.timestamp) then

@@ -29,11 +29,15 @@ class QueueControl(Broker):
         raise NotImplementedError
 
     def flush(self, queue_name: str) -> None:
-        """Drop all the messages of a queue, finished ones included."""
+        """Drop all the messages of a queue, finished ones included, and its job
+        schedulers.  The queue is then as if it had never been used, but that
+        settings stay as they are: it is still paused if it was, and its limits hold.
+        Workers that run one of its jobs go on; how it ends changes nothing.
+        """
         self.channel(queue_name).queue.purge()
 
     def flush_all(self) -> None:
-        """Drop all messages of all declared queues."""
+        """Drop all messages of all declared queues, as :meth:`flush` does."""
         for queue_name in self.get_declared_queues():
             self.flush(queue_name)
 

@@ -13,6 +13,7 @@ from dramatiq_echomq import EchoMQBroker, QueueCounts, QueueRefused
 from ..support.job_data import JOB, add, take
 from ..support.queue_data import META, WOKEN, as_data, dump, event, put, state
 from ..support.servers import Server
+from ..support.worker_data import register, registered, registration
 
 EVERYWHERE = {
     "wait": ["w"],
@@ -35,6 +36,18 @@ OTHER_KEYS = {
     "k:dependencies": {"emq:q:w"},
     "k:processed": {"emq:q:c": "1"},
     "de:x": "w",
+    "repeat": {"daily": 5},
+    "repeat:daily": {"every": "1000"},
+    "limiter": "3",
+    "stalled_check:last": "1",
+    "stalled_check:hold": "4f2e.17/3@1",
+    "stalled_check:untold": {"f": 1},
+    "stalled_check:untold:jobs": {"f": "x"},
+    "a:released": "token",
+    "metrics:completed": {"count": "4"},
+    "metrics:completed:data": ["1", "3"],
+    "metrics:failed": {"count": "1"},
+    "metrics:failed:data": ["1"],
 }
 
 
@@ -50,8 +63,31 @@ def test_flush_removes_every_job_and_leaves_the_meta(client, broker):
 
     broker.flush("q")
 
+    assert client.keys("emq:q:*") == [b"emq:q:meta"]
     assert state(client) == as_data(meta=META)
     assert state(client, "other") == before
+
+
+def test_flush_lets_a_deduplication_id_be_used_again(client, broker):
+    """A key with a TTL would keep others away after its job; that of a job which is added meanwhile stays."""
+    put(client, wait=["a", "b", "c"], jobs={job_id: {**JOB, "deid": f"of-{job_id}"} for job_id in "abc"})
+    client.set("emq:q:de:of-a", "a", px=60_000)
+    client.set("emq:q:de:of-b", "gone")
+    client.set("emq:q:de:of-c", "new")
+    put(client, jobs={"new": JOB})
+
+    broker.flush("q")
+
+    assert client.keys("emq:q:de:*") == [b"emq:q:de:of-c"]
+
+
+def test_flush_leaves_the_registrations_of_workers(client, broker):
+    put_everything(client)
+    register(client, registration("a"))
+
+    broker.flush("q")
+
+    assert len(registered(client)) == 1
 
 
 def test_flush_keeps_a_queue_paused(client, broker):

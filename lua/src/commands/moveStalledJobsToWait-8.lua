@@ -80,9 +80,7 @@ local function check()
     prune(queue, queue.failed, call.keep_failed, call.timestamp)
     note_unthrottled(call)
   end
-  local answer = reply(call, -1, ended)
-  record_reply(call, answer)
-  return answer
+  return recorded(call, reply(call, -1, ended))
 end
 
 if not call.max_stalled_count or not number(call.timestamp) then

@@ -25,11 +25,12 @@ local function recorded_reply(call)
   return nil
 end
 
--- A call that changed nothing may as well be made again.
-local function record_reply(call, answer)
+-- Records a reply and returns it. A call that changed nothing may as well be made again.
+local function recorded(call, answer)
   local counts = call.counts
   local has_changed = counts.recovered + counts.failed + counts.marked + counts.dropped > 0 or call.has_rotated
   if call.sweep ~= "" and has_changed then
     redis.call("SET", call.record, cmsgpack.pack({ call.step, answer }), "PX", STATE_TTL)
   end
+  return answer
 end
