@@ -7,9 +7,10 @@ ARGV  1 key prefix of the queue, with its last colon  2 id  3 how many of the la
 
 Returns a list: 1 the states it is in, which should be one; a list that has it twice is named twice
 2 the job, as listJobs describes it  3 whether a check has marked it  4 the last lines of its log
-5 how many children it still waits for.
+5 how many children it still waits for  6 the worker that holds its lock: -1 when it is not registered, 0 when its
+connection is there, else since when that is missing, in ms.
 
-Cost: O(N) in the ids of `wait`, `paused` and `active`.
+Cost: O(N) in the ids of `wait`, `paused` and `active`, and in the workers that are registered.
 --]]
 
 --- includes/values.lua
@@ -267,6 +268,18 @@ end
 local prefix, id, lines = ARGV[1], ARGV[2], number(ARGV[3])
 local queue = queue_at(prefix)
 
+local function holder_of(lock)
+  local token = attempt("GET", lock)
+  local worker = token and token:match("^([^:]+):")
+  local registered = worker and attempt("ZRANGE", prefix .. "echomq:workers", 0, -1, "WITHSCORES") or {}
+  for at = 1, #registered, 2 do
+    if registered[at]:sub(1, #worker + 1) == worker .. " " then
+      return digits(math.max(-(number(registered[at + 1]) or 0), 0))
+    end
+  end
+  return -1
+end
+
 local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
@@ -276,4 +289,5 @@ local key = prefix .. id
 return {
   places_of(queue, id), describe_row(queue, id, redis.call("ZSCORE", queue.delayed, id), math.huge, fields, there), redis.call("SISMEMBER", queue.stalled, id),
   attempt("LRANGE", key .. ":logs", -lines, -1) or {}, attempt("SCARD", key .. ":dependencies") or 0,
+  holder_of(key .. ":lock"),
 }

@@ -15,7 +15,7 @@ def demo() -> int:
     """Kill workers and watch their jobs come back.
 
     Starts a Valkey server and workers of its own, kills workers in the middle of their jobs and shows how
-    the jobs come back. It takes about 15 seconds, needs no server and leaves nothing behind.
+    the jobs come back. It takes 15 to 20 seconds, needs no server and leaves nothing behind.
     """
     missing = [name for name in DEMO_MODULES if find_spec(name) is None]
     if missing:

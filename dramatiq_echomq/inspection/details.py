@@ -21,8 +21,9 @@ def read_details(client: Any, keys: QueueKeys, job_id: str) -> JobDetails:
       QueueRefused: When the queue's keys are not what they should be.
     """
     args = [keys.base, id_to_bytes(job_id), LOG_LINES]
-    states, row, marked, log, children = load("describeJob-1.lua")(client, [keys.meta], args, only_reads=True)
+    states, row, marked, log, children, holder = load("describeJob-1.lua")(client, [keys.meta], args, only_reads=True)
     names = tuple(state.decode() for state in states)
     job = job_info(keys.queue_name, names[0] if names else "nowhere", row)
     lines = tuple(line.decode("utf-8", "backslashreplace") for line in log)
-    return JobDetails(job, names, bool(marked), lines, children)
+    is_registered, missing_since = int(holder) >= 0, int(holder) if int(holder) > 0 else None
+    return JobDetails(job, names, bool(marked), lines, children, is_registered, missing_since)

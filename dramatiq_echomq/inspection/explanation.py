@@ -9,6 +9,7 @@ from datetime import datetime
 
 from ..protocol.job_info import JobInfo
 from ..protocol.records import ActiveJob
+from ..settings import Settings
 from .records import JobDetails, QueueInfo
 from .words import duration, moment
 
@@ -59,7 +60,9 @@ def explain(queue: QueueInfo, details: JobDetails, active: ActiveJob | None = No
       active(ActiveJob): For an active job, what the next check would do to it.
     """
     stalls, log = _stalls_of(details)
-    story = tuple(sorted([*_story_of(details.job), *stalls], key=lambda event: event.at))
+    # Of what is of the same ms, a stall comes before the fetch or the failure that follows from it.
+    added, later = _beginning_of(details.job), _end_of(details.job)
+    story = tuple(sorted([*added, *stalls, *later], key=lambda event: event.at))
     upcoming = tuple(_what_next(queue, details, active))
     return Explanation(details.job, _where(queue, details), upcoming, story, log)
 
@@ -76,13 +79,16 @@ def _stalls_of(details: JobDetails) -> tuple[list[StoryEvent], tuple[str, ...]]:
     return stalls, tuple(log)
 
 
-def _story_of(job: JobInfo) -> Iterator[StoryEvent]:
+def _beginning_of(job: JobInfo) -> Iterator[StoryEvent]:
     if job.added_at:
         origin = f" by job scheduler {job.scheduler!r}" if job.scheduler else ""
         origin += f" as a child of {job.parent_key}" if job.parent_key else ""
         yield StoryEvent(job.added_at, f"added{origin}")
         if job.waiting_since and job.waiting_since > job.added_at and job.state != "delayed":
             yield StoryEvent(job.waiting_since, "due, after a delay")
+
+
+def _end_of(job: JobInfo) -> Iterator[StoryEvent]:
     if job.started_at:
         count = f" (for the {_ordinal(job.starts)} time)" if job.starts > 1 else ""
         yield StoryEvent(job.started_at, f"fetched by {job.worker or 'a worker without a name'}{count}")
@@ -149,7 +155,7 @@ def _next_of_active(queue: QueueInfo, details: JobDetails, active: ActiveJob | N
         yield "Its lock never ends, so it will never count as stalled. Only its worker or a person can end it."
     elif job.lock_ttl is not None:
         yield f"Its worker holds the lock, which would end in {duration(job.lock_ttl)} if it were not renewed."
-        yield "Were the worker dead, the check after that would mark the job, and the one after bring it back."
+        yield from _if_worker_died(queue, details)
     else:
         verdict = active.verdict if active else "mark"
         fate = _fate(active.verdict_once_marked if active else "")
@@ -158,6 +164,26 @@ def _next_of_active(queue: QueueInfo, details: JobDetails, active: ActiveJob | N
         else:
             yield f"No lock: its worker is dead or frozen. The next check {_fate(verdict)}."
         yield _next_check(queue)
+
+
+def _if_worker_died(queue: QueueInfo, details: JobDetails) -> Iterator[str]:
+    """Say how soon a job is back whose worker dies while it holds the lock."""
+    grace, missing_since = Settings.crash_grace / 1_000, details.worker_missing_since
+    otherwise = "it frozen or its host lost"
+    if missing_since is not None:
+        missing = duration(max(queue.at - missing_since, 0))
+        yield (
+            f"The connection of its worker is missing for {missing}. When it is so for {grace:g} s, or "
+            f"another crash_grace, whoever checks {_fate('')} at once."
+        )
+    elif details.is_worker_registered:
+        yield (
+            "Were the worker killed, its connection would close, and whoever checks would see that: the job is back "
+            f"within about {grace + 2:g} s, with the default crash_grace."
+        )
+    else:
+        otherwise = "the worker dead"
+    yield f"Were {otherwise}, the check after the end of the lock would mark the job, and the one after {_fate('')}."
 
 
 def _fate(verdict: str) -> str:
@@ -172,8 +198,9 @@ def _fate(verdict: str) -> str:
 
 def _next_check(queue: QueueInfo) -> str:
     if queue.next_check is None:
-        last = "No check was made lately" if queue.last_check is None else f"The last check was {_ago(queue.last_check, queue)}"
-        return f"{last}. If none comes, {RUN_A_CHECKER}."
+        last = queue.last_check
+        said = "No check was made lately" if last is None else f"The last check was {_ago(last, queue)}"
+        return f"{said}. If none comes, {RUN_A_CHECKER}."
     return f"The next check may be in {duration(queue.next_check)}, if anybody checks: else {RUN_A_CHECKER}."
 
 

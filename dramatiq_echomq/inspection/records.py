@@ -133,6 +133,10 @@ class JobDetails:
       marked(bool): Whether a check has found it without a lock.
       log(tuple[str, ...]): The last lines of its log.
       children_left(int): How many jobs of its flow it waits for.
+      is_worker_registered(bool): Whether the worker that holds its lock is
+        registered, so that a crash of it is seen within seconds.
+      worker_missing_since(int): Since when the connection of that worker is
+        missing, in ms since the epoch; None while it is there.
     """
 
     job: JobInfo
@@ -140,6 +144,8 @@ class JobDetails:
     marked: bool
     log: tuple[str, ...]
     children_left: int
+    is_worker_registered: bool
+    worker_missing_since: int | None
 
 
 @dataclass(frozen=True)

@@ -81,12 +81,12 @@ class Recoverer:
     def announcement(self) -> str:
         """Say what is checked, how often, and how soon a job is back."""
         settings, interval = self.settings, self.settings.stalled_interval / 1000
-        soonest = settings.lock_duration / 2000 + interval
-        latest = settings.lock_duration / 1000 + 2 * interval
+        rounds = 3 if settings.max_recovered_share else 2  # one marks, one may be held, one recovers
+        latest = settings.lock_duration / 1000 + rounds * interval
         names = ", ".join(f"{settings.prefix}:{name}" for name in self.queue_names()) or "queues declared later"
         if settings.report_only:
             return f"Reporting stalled jobs every {interval:g} s, recovering none: {names}."
-        back, locks = f"{soonest:g} to {latest:g} s", f"(for locks of {settings.lock_duration / 1000:g} s)"
+        back, locks = f"{latest:g} s", f"(for locks of {settings.lock_duration / 1000:g} s)"
         own = getattr(self.broker, "settings", None)
         if self.looks_for_crashes and isinstance(own, Settings) and own.crash_detection:
             crash = settings.crash_grace / 1000 + 2

@@ -8,6 +8,7 @@ from dramatiq_echomq import StalledChecker
 
 from ..support.operator_data import put_busy_queue
 from ..support.queue_data import NOW, put
+from ..support.worker_data import lock, note_missing, register, registration
 
 
 def test_explain_tells_each_stall_and_what_comes_next(client, command):
@@ -53,6 +54,64 @@ def test_explain_says_what_comes_next(client, command, structures, expected):
     put(client, **{"jobs": {"a": {}}, **structures})
 
     assert expected in command("explain", "q", "a").out
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        (
+            None,
+            "Were the worker killed, its connection would close, and whoever checks would see that: the job is back "
+            "within about 5 s",
+        ),
+        (2_000, "The connection of its worker is missing for 2.0 s. When it is so for 3 s"),
+    ],
+)
+def test_explain_says_how_soon_a_crash_of_the_worker_is_seen(client, command, clock, missing, expected):
+    put(client, active=["a"], jobs={"a": {}})
+    lock(client, "w1", "a")
+    text, other = registration("w1"), registration("w10")
+    register(client, text, other)
+    if missing is not None:
+        note_missing(client, text, ms=missing)
+
+    said = command("explain", "q", "a").out
+
+    assert expected in said
+    assert "Were it frozen or its host lost, the check after the end of the lock would mark the job" in said
+
+
+def test_explain_says_of_a_worker_that_is_not_registered_that_its_lock_must_end(client, command):
+    put(client, active=["a"], jobs={"a": {}})
+    lock(client, "w1", "a")
+    register(client, registration("w10"))
+
+    said = command("explain", "q", "a").out
+
+    assert "Were the worker dead, the check after the end of the lock would mark the job" in said
+    assert "killed" not in said
+
+
+def test_what_is_of_the_same_ms_is_told_in_the_order_in_which_it_happened(client, command, clock):
+    put(
+        client,
+        active=["f", "b"],
+        jobs={
+            "f": {"stc": "1", "processedOn": str(NOW - 5), "ats": "1"},
+            "b": {"processedOn": str(NOW - 5), "ats": "1"},
+        },
+        stalled={"f", "b"},
+    )
+    StalledChecker(client).check("q")
+    client.hset("emq:q:b", mapping={"processedOn": NOW, "ats": "2"})
+
+    (failed,), (back,) = (command("explain", "q", job_id, "--json").data for job_id in "fb")
+
+    assert [event["text"].split(":")[0] for event in failed["story"]][-2:] == ["stall 2 of at most 1", "failed"]
+    assert [event["text"].split(" by")[0].split(":")[0] for event in back["story"]][-2:] == [
+        "stall 1 of at most 1",
+        "fetched",
+    ]
 
 
 def test_explain_says_what_an_id_that_is_nowhere_means(client, command):

@@ -131,11 +131,11 @@ def test_without_any_redis_there_is_one_error_and_no_thread(caplog):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "Checking for stalled jobs every 20 s: emq:a, emq:b. A job of a killed worker is back within 35 to 70 s"),
+        ({}, "Checking for stalled jobs every 20 s: emq:a, emq:b. A job of a killed worker is back within 70 s"),
         ({"prefix": "bull"}, "Checking for stalled jobs every 20 s: bull:a, bull:b."),
         (
             {"lock_duration": 60_000},
-            "Checking for stalled jobs every 20 s: emq:a, emq:b. A job of a killed worker is back within 50 to 100 s",
+            "Checking for stalled jobs every 20 s: emq:a, emq:b. A job of a killed worker is back within 100 s",
         ),
         ({"report_only": True}, "Reporting stalled jobs every 20 s, recovering none: emq:a, emq:b."),
     ],
@@ -151,9 +151,10 @@ def test_the_boot_says_in_one_line_what_is_checked(client, caplog, settings, sai
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "about 5 s, of a lost host within 45 to 90 s (for locks of 30 s)."),
-        ({"crash_grace": 10_000}, "about 12 s, of a lost host within 45 to 90 s (for locks of 30 s)."),
-        ({"crash_detection": False}, "45 to 90 s (for locks of 30 s)."),
+        ({}, "about 5 s, of a lost host within 90 s (for locks of 30 s)."),
+        ({"crash_grace": 10_000}, "about 12 s, of a lost host within 90 s (for locks of 30 s)."),
+        ({"crash_detection": False}, "90 s (for locks of 30 s)."),
+        ({"max_recovered_share": 0.5}, "about 5 s, of a lost host within 120 s (for locks of 30 s)."),
     ],
 )
 def test_the_boot_says_how_soon_a_job_of_a_killed_worker_is_back(client, caplog, settings, said):
