@@ -4,7 +4,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..inspection.words import check_summary
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.logtext import on_one_line
 from ..protocol.records import StalledCheck
+from ..recovery.crashes import CrashWatch, crash_text
 from ..recovery.report_only import StalledReporter
 from ..recovery.sweeper import Sweeper
 from .session import Session, any_queues, plain, with_session
@@ -27,9 +28,9 @@ def run(session: Session, queue_names: tuple[str, ...]) -> None:
     """Check queues for stalled jobs until SIGTERM or Ctrl-C: all queues, or those named.
 
     The checker as a process of its own, beside workers in any language. However many checkers
-    there are, a queue is checked once per interval. A line is printed for each check that did
-    something. Results, on_failure callbacks and metrics of Dramatiq need
-    StalledCheckerMiddleware in the workers instead.
+    there are, a queue is checked once per interval. Workers of EchoMQBroker that were killed are
+    seen within seconds. A line is printed for each check that did something. Results, on_failure
+    callbacks and metrics of Dramatiq need StalledCheckerMiddleware in the workers instead.
     """
     sweeps = Sweeps(session, queue_names)
     sweeper = Sweeper(
@@ -37,6 +38,7 @@ def run(session: Session, queue_names: tuple[str, ...]) -> None:
         queue_names=sweeps.queue_names,
         check=sweeps.check,
         prepare=sweeps.announce,
+        look=sweeps.crashes.look if sweeps.looks_for_crashes else None,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sweeper.stopping.set())
@@ -55,10 +57,23 @@ class Sweeps:
     def __init__(self, session: Session, queue_names: Iterable[str]) -> None:
         self.session = session
         self.reporter = StalledReporter(session.checker)
+        self.crashes = CrashWatch(
+            client=session.client,
+            settings=session.settings,
+            queue_names=self.queue_names,
+            check=self.check_now,
+            crash_seen=lambda *crash: self.tell(crash_text(*crash)),
+            cannot_look=self.tell,
+        )
         self._names = list(dict.fromkeys(queue_names))
         self._found: list[str] = []
         self._looked_at = float("-inf")
         self._troubles: dict[str, str] = {}
+
+    @property
+    def looks_for_crashes(self) -> bool:
+        """Whether jobs are to come back as soon as their worker has crashed."""
+        return self.session.settings.crash_detection and not self.session.settings.report_only
 
     def announce(self) -> None:
         settings = self.session.settings
@@ -84,10 +99,31 @@ class Sweeps:
         Returns:
           int: The ms until the next check, or None for the usual interval.
         """
+        is_report, checker = self.session.settings.report_only, self.session.checker
+        check = self._try_check(queue_name, self.reporter.report if is_report else checker.sweep)
+        if check is None:
+            return None
+        if check.skipped:
+            return check.throttled_for
+        self._tell_check(check)
+        return None
+
+    def check_now(self, queue_name: str) -> bool:
+        """Check one queue after a crash, whatever others do.  Never raises.
+
+        Returns:
+          bool: False when the check could not be made.
+        """
+        check = self._try_check(queue_name, lambda name: self.session.checker.check(name, may_be_held=True))
+        if check is not None:
+            self._tell_check(check)
+        return check is not None
+
+    def _try_check(self, queue_name: str, make_check: Callable[[str], StalledCheck]) -> StalledCheck | None:
+        """Return what a check did, or None when it could not be made."""
         try:
             self.session.inspector.is_paused(queue_name)  # a check must not create what does not exist
-            is_report = self.session.settings.report_only
-            check = self.reporter.report(queue_name) if is_report else self.session.checker.sweep(queue_name)
+            check = make_check(queue_name)
         except QueueNotFound as error:
             self._trouble(queue_name, str(error))
             return None
@@ -95,17 +131,15 @@ class Sweeps:
             self._trouble(queue_name, f"{type(error).__name__}: {on_one_line(str(error))}")
             return None
         self._trouble_ended(queue_name)
-        if check.skipped:
-            return check.throttled_for
-        if check.recovered or check.failed or check.marked or check.dropped or check.hold or check.oddities:
-            self._tell_check(check)
-        return None
+        return check
 
     def tell(self, text: str, **data: Any) -> None:
         """Print a line: to stderr, so that stdout has only what checks did."""
         print(f"{_now()} {text}", file=sys.stderr, flush=True)
 
     def _tell_check(self, check: StalledCheck) -> None:
+        if not (check.recovered or check.failed or check.marked or check.dropped or check.hold or check.oddities):
+            return
         if self.session.as_json:
             print(json.dumps({"at": _now(), **plain(check)}), flush=True)
         else:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from logging import Logger
 from typing import Any
 
-from dramatiq import Broker
 from dramatiq.logging import get_logger
 
 from ..errors import EchoMQError, QueueRefused
@@ -17,7 +16,6 @@ from ..protocol.logtext import counted, ids_text, on_one_line
 from ..protocol.registrations import WorkerRegistration, connections_of, is_refusal, server_of
 from ..protocol.scripts import load
 from ..settings import Settings
-from ..signals import send_signal
 
 #: For how many ms a look keeps others from looking. A bit more than a second: a grace of 3 s is over at the third
 #: look after the first one that missed a worker, and not just after it.
@@ -41,36 +39,41 @@ CONNECTIONS_PER_LOOK = 350
 class CrashWatch:
     """Finds the worker processes whose connection to Redis has closed, and
     recovers their jobs long before their locks would end.  Each worker with
-    the middleware looks, but only one of them in each period.
+    the middleware looks, and `dramatiq-echomq run`, but of those who look at the
+    same queues only one in each period.
 
     A worker is gone when its connection is missing at two looks at least
     ``crash_grace`` apart, and it did not register another one meanwhile.  Then
     the jobs that it held are released, and one ordinary check recovers them.
 
     Parameters:
-      broker(Broker): Whose middleware to tell.
       client(redis.Redis)
       settings(Settings)
       queue_names(Callable): Returns the queues to look at.
       check(Callable): Checks one queue at once.  Returns False when it could
         not be done.  It must not raise.
+      crash_seen(Callable): Told of each queue of a worker that is gone: the
+        name of the queue, of the worker, and the ids of the jobs that it held.
+      cannot_look(Callable): Told why, when it cannot work here.
     """
 
     def __init__(
         self,
-        broker: Broker,
         *,
         client: Any,
         settings: Settings,
         queue_names: Callable[[], Iterable[str]],
         check: Callable[[str], bool],
+        crash_seen: Callable[[str, str, tuple[str, ...]], None],
+        cannot_look: Callable[[str], None],
     ) -> None:
         self.logger: Logger = get_logger(__name__, type(self))
-        self.broker = broker
         self.client: Any = client_with(client, resending=0)  # an attempt that fails is followed by the next look
         self.settings = settings
         self.queue_names = queue_names
         self.check = check
+        self.crash_seen = crash_seen
+        self.cannot_look = cannot_look
 
     def look(self) -> float:
         """Look once, if nobody else just did.  Never raises.
@@ -84,9 +87,9 @@ class CrashWatch:
             if not is_refusal(error):
                 self.logger.debug("Could not look for crashed workers: %s", error)
                 return PERIOD
-            self.logger.info(
-                "Crashed workers are not looked for, their jobs come back once their locks have ended: %s",
-                on_one_line(str(error)),
+            self.cannot_look(
+                "Crashed workers are not looked for, their jobs come back once their locks have ended: "
+                + on_one_line(str(error))
             )
             return math.inf
         except Exception:
@@ -140,33 +143,23 @@ class CrashWatch:
                 jobs.setdefault(text, []).extend(id_to_text(job_id) for job_id in ids)
             texts = list(jobs)
         for text, job_ids in jobs.items():
-            self._tell(keys.queue_name, text, tuple(dict.fromkeys(job_ids)))
+            worker = WorkerRegistration.decode(text)
+            self.crash_seen(keys.queue_name, worker.name if worker else "", tuple(dict.fromkeys(job_ids)))
         if any(jobs.values()) and not self.check(keys.queue_name):
             return  # still registered, and missing anew: it is seen to after another grace
         if jobs:
             self.client.zrem(keys.workers, *jobs)
 
-    def _tell(self, queue_name: str, text: bytes, job_ids: tuple[str, ...]) -> None:
-        worker = WorkerRegistration.decode(text)
-        name = worker.name if worker else ""
-        if job_ids:
-            self.logger.warning(
-                "Worker %s is gone, its connection to Redis has closed. %s of queue %r that it ran: %s",
-                on_one_line(name),
-                counted(len(job_ids), "job"),
-                queue_name,
-                ids_text(job_ids),
-            )
-        else:
-            self.logger.info(
-                "Worker %s is gone, its connection to Redis has closed. It ran no job of queue %r.",
-                on_one_line(name),
-                queue_name,
-            )
-        send_signal(self.broker, "after_crash_seen", queue_name, name, job_ids)
-
     def _run(self, script: str, key: str, *args: Any) -> Any:
         return load(script)(self.client, [key], args)
+
+
+def crash_text(queue_name: str, worker: str, job_ids: tuple[str, ...]) -> str:
+    """Say what a worker that is gone held of a queue."""
+    gone = f"Worker {on_one_line(worker)} is gone, its connection to Redis has closed."
+    if not job_ids:
+        return f"{gone} It ran no job of queue {queue_name!r}."
+    return f"{gone} {counted(len(job_ids), 'job')} of queue {queue_name!r} that it ran: {ids_text(job_ids)}"
 
 
 def _decoded(texts: set[bytes]) -> dict[bytes, WorkerRegistration]:

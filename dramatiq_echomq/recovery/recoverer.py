@@ -61,12 +61,17 @@ class Recoverer:
             dead_message_ttl=dead_message_ttl,
         )
         self.reporter: StalledReporter = StalledReporter(self.checker)
+        self.log: ReportLog = ReportLog(stalled_interval=settings.stalled_interval, report_only=settings.report_only)
         self.crashes: CrashWatch = CrashWatch(
-            broker, client=client, settings=settings, queue_names=self.queue_names, check=self.check_now
+            client=client,
+            settings=settings,
+            queue_names=self.queue_names,
+            check=self.check_now,
+            crash_seen=self._tell_crash,
+            cannot_look=self.log.cannot_look,
         )
         self.notices: Notices = Notices(client, settings.prefix)
         self._has_looked_around = False
-        self.log: ReportLog = ReportLog(stalled_interval=settings.stalled_interval, report_only=settings.report_only)
 
     @property
     def looks_for_crashes(self) -> bool:
@@ -195,6 +200,10 @@ class Recoverer:
         return (
             message_ids_of(self.checker.client, keys, (job_id for job_id in named if job_id not in removed)) | removed
         )
+
+    def _tell_crash(self, queue_name: str, worker: str, job_ids: tuple[str, ...]) -> None:
+        self.log.crash_seen(queue_name, worker, job_ids)
+        send_signal(self.broker, "after_crash_seen", queue_name, worker, job_ids)
 
     def _tell(self, check: StalledCheck) -> None:
         name = check.queue_name

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from logging import Logger
 
@@ -7,6 +8,7 @@ from dramatiq.logging import get_logger
 
 from ..protocol.logtext import counted, ids_text, on_one_line
 from ..protocol.records import StalledCheck
+from .crashes import crash_text
 
 #: How many odd jobs are remembered, so that each is told once.
 ODDITIES_REMEMBERED = 10_000
@@ -46,6 +48,15 @@ class ReportLog:
             self._log_recovered(check, message_ids)
             self._log_failed(check, message_ids)
         self._log_oddities(check)
+
+    def crash_seen(self, queue_name: str, worker: str, job_ids: tuple[str, ...]) -> None:
+        """Log that a worker is gone: a warning when it held jobs of the queue."""
+        level = logging.WARNING if job_ids else logging.INFO
+        self.logger.log(level, "%s", crash_text(queue_name, worker, job_ids))
+
+    def cannot_look(self, text: str) -> None:
+        """Log that crashed workers are not looked for."""
+        self.logger.info("%s", text)
 
     def trouble_began(self, where: str, error: Exception, *, exc_info: bool = False) -> None:
         """Log once that checks fail.

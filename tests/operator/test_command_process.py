@@ -13,17 +13,22 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from dramatiq_echomq import Settings
+from dramatiq_echomq.cli.run import Sweeps
+from dramatiq_echomq.cli.session import Session
+
 from ..support.queue_data import put
 from ..support.servers import Server, wait_until
+from ..support.worker_data import closed, connected, lock, register, registered, registration
 
 JOBS = {"a": {}, "b": {}}
 
 
 @contextlib.contextmanager
-def started(*words: str, url: str) -> Iterator[subprocess.Popen[str]]:
+def started(*words: str, url: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "dramatiq_echomq", *words, "--url", url]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env={**os.environ, "PYTHONUNBUFFERED": "1"}, **pipes) as process:
+    with subprocess.Popen(command, env={**os.environ, "PYTHONUNBUFFERED": "1", **environment}, **pipes) as process:
         try:
             yield process
         finally:
@@ -78,6 +83,42 @@ def test_a_report_only_checker_says_what_it_would_do():
             assert "q: would be: 1 without a lock marked" in process.stdout.readline()
             assert "q: would be: 1 brought back ('a')" in process.stdout.readline()
         assert client.lrange("emq:q:active", 0, -1) == [b"a"]
+
+
+@pytest.mark.at_once
+def test_a_checker_brings_the_jobs_of_a_killed_worker_back_long_before_their_locks_end():
+    with Server() as server, client_of(server) as client:
+        put(client, active=["a"], jobs={"a": {}}, meta={"version": "echomq:1"})
+        lock(client, "w1", "a")
+        own, _ = connected(server.url, client, "w1")
+        closed(client, own)
+        with started("run", "--json", url=server.url, DRAMATIQ_ECHOMQ_CRASH_GRACE="100") as process:
+            assert "all queues under emq every 30 s" in process.stderr.readline()
+            assert "Worker host:w1 is gone, its connection to Redis has closed. 1 job" in process.stderr.readline()
+            assert json.loads(process.stdout.readline())["recovered_ids"] == ["a"]
+            wait_until(lambda: registered(client) == {})
+        assert client.lrange("emq:q:wait", 0, -1) == [b"a"]
+
+
+@pytest.mark.parametrize("settings", [{"report_only": True}, {"crash_detection": False}])
+def test_a_checker_that_is_not_to_look_for_crashes_does_not(client, settings):
+    assert Sweeps(Session(client, Settings(), False), ()).looks_for_crashes
+    assert not Sweeps(Session(client, Settings(**settings), False), ()).looks_for_crashes
+
+
+@pytest.mark.at_once
+def test_a_checker_says_once_that_it_may_not_look_for_crashes():
+    with Server() as server, client_of(server) as client:
+        put(client, active=["a"], jobs={"a": {}}, meta={"version": "echomq:1"})
+        register(client, registration("w1"))
+        rights = ["+@all", "-client", "-info"]
+        client.acl_setuser("checker", enabled=True, nopass=True, keys=["*"], commands=rights)
+        url = server.url.replace("://", "://checker:x@")
+        with started("run", "q", url=url) as process:
+            assert "Checking q" in process.stderr.readline()
+            assert "Crashed workers are not looked for" in process.stderr.readline()
+            process.terminate()
+            assert "stopped" in process.stderr.readline()
 
 
 @pytest.mark.at_once
