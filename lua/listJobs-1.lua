@@ -11,7 +11,8 @@ ARGV  1 key prefix of the queue, with its last colon  2 state: wait, paused, act
       7 the most bytes of data to return of a job; the rest is left out
 
 Returns a list: 1 how many ids the state has  2 how many were looked at  3 for each job: its id, 1 (or 0 without
-a hash, -1 for another type), TTL of its lock in ms, score or "", size of its data, and the fields of inspect/row.
+a hash, -1 for another type), TTL of its lock in ms, score or "", size of its data, the fields of inspect/row, and for one that waits for a worker since when, in ms, and 1
+if that is known, 0 if it may be later.
 
 Cost: O(1) for each id that is looked at, beyond what it takes to get to the offset.
 --]]
@@ -147,6 +148,19 @@ local function refusal(queue, types)
   return nil
 end
 
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+
 --- includes/inspect/page.lua
 -- Ids of one state of a queue, by their place. Writes nothing. Needs no other include.
 
@@ -235,6 +249,96 @@ local function is_reserved(id)
   return is_one_of(FIRST_PARTS, first) or colons ~= 2 and is_one_of(LAST_PARTS, id:match("([^:]*)$"))
 end
 
+--- includes/time.lua
+-- Times for people. Needs no other include.
+
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
+local function iso_time(ms)
+  local whole = math.floor(ms / 1000)
+  local days, second = math.floor(whole / 86400), whole % 86400
+  -- Years that begin in March have their leap day at the end; 400 of them are 146,097 days.
+  local shifted = days + 719468
+  local era = math.floor(shifted / 146097)
+  local of_era = shifted - era * 146097
+  local year = math.floor((of_era - math.floor(of_era / 1460) + math.floor(of_era / 36524)
+    - math.floor(of_era / 146096)) / 365)
+  local of_year = of_era - (365 * year + math.floor(year / 4) - math.floor(year / 100))
+  local from_march = math.floor((5 * of_year + 2) / 153)
+  local day = of_year - math.floor((153 * from_march + 2) / 5) + 1
+  local month = from_march < 10 and from_march + 3 or from_march - 9
+  return string.format("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year + era * 400 + (month <= 2 and 1 or 0), month, day,
+    math.floor(second / 3600), math.floor(second / 60) % 60, second % 60, ms % 1000)
+end
+
+-- The ms since the epoch of a time in that form.
+local function ms_of(iso)
+  local year, month, day, hour, minute, second, ms = iso:match("^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)%.?(%d*)Z$")
+  if not year then
+    return 0
+  end
+  local from_march, since = (month + 9) % 12, year - (month + 0 <= 2 and 1 or 0)
+  local days = since * 365 + math.floor(since / 4) - math.floor(since / 100) + math.floor(since / 400)
+    + math.floor((from_march * 153 + 2) / 5) + day - 1 - 719468
+  return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000 + (tonumber(ms) or 0)
+end
+
+--- includes/inspect/waiting.lua
+-- Since when a job waits for a worker. Writes nothing. Needs:
+
+local EVENTS_AT_ONCE = 100
+
+-- When the last line of its log was written, if it tells that the job came to wait; else 0.
+local function noted_at(key)
+  local line = (attempt("LRANGE", key .. ":logs", -1, -1) or {})[1] or ""
+  local time, verb = line:match("^(%d%d%d%d%-%d%d%-%d%dT[%d:.]+Z) (%l+).* to %l+$")
+  local is_ours = verb == "stall" or verb == "retried" or verb == "promoted"
+  return is_ours and ms_of(time) or 0
+end
+
+-- When the newest event tells that the job came to wait, of so many events and none before a time; else nil.
+local function told_at(queue, id, earliest, most)
+  local last = "+"
+  for _ = 1, most, EVENTS_AT_ONCE do
+    local events = attempt("XREVRANGE", queue.events, last, digits(earliest), "COUNT", EVENTS_AT_ONCE) or {}
+    for _, event in ipairs(events) do
+      local fields = event[2]
+      if fields[2] == "waiting" and fields[4] == id then
+        return number(event[1]:match("^%d+"))
+      end
+    end
+    if #events < EVENTS_AT_ONCE then
+      return nil
+    end
+    last = "(" .. events[#events][1]
+  end
+end
+
+-- Since when a job with these fields (see inspect/row) waits, in ms, and whether that is known. If not, it is a
+-- moment before which it did not. It is known of jobs that nobody has fetched yet, and of those that a check or a person
+-- has brought back. Of others an event may tell: `most_events` says how many to look at.
+local function waiting_since(queue, id, fields, now, most_events)
+  local key = queue.prefix .. id
+  local added, own_delay = number(fields[4]) or 0, 0
+  if (fields[3] or ""):find('"delay"', 1, true) then
+    own_delay = number(object(fields[3]).delay) or 0
+  end
+  local is_due = added + own_delay <= now -- else a person has promoted it
+  local due = is_due and added + own_delay or added
+  local earliest = math.max(added, number(fields[7]) or 0, number(fields[8]) or 0)
+  local noted = noted_at(key)
+  if noted > 0 and noted >= earliest then
+    return noted, true
+  end
+  local starts = counter(fields[10]) + counter(fields[11]) + counter(fields[12])
+  local is_new = is_due and earliest == added and starts == 0
+    and redis.call("EXISTS", key .. ":processed", key .. ":failed", key .. ":unsuccessful") == 0
+  if is_new then
+    return due, true
+  end
+  local told = most_events > 0 and told_at(queue, id, earliest, most_events)
+  return told or math.max(earliest, due), told and true or false
+end
+
 --- includes/inspect/row.lua
 -- A job as the scripts that look at jobs describe it. Writes nothing. Needs:
 
@@ -256,20 +360,29 @@ local function read_row_fields(queue, id)
   return fields, redis.call("EXISTS", key) == 1 and -1 or 0
 end
 
+local WAITING = { wait = true, paused = true, prioritized = true }
+
 -- Describes a job: its id, 1 when there is one (0 without a hash, -1 for what is no job), the TTL of its lock in ms (-2 without), its score
--- where it has one, the size of its data, and its fields. Data beyond `most_data` bytes is left out.
-local function describe_row(queue, id, score, most_data, fields, there)
+-- where it has one, the size of its data, its fields, and for one that waits for a worker since when, in ms, and 1 if that
+-- is known, 0 if it may be later. Data beyond `look.most_data` bytes is left out; `look.now` is the time in ms, and
+-- `look.events` how many of them may be looked at.
+local function describe_row(queue, id, state, score, fields, there, look)
   local size = #(fields[2] or "")
-  if size > most_data then
+  if size > look.most_data then
     fields[2] = false
   end
-  return { id, there, redis.call("PTTL", queue.prefix .. id .. ":lock"), score or "", size, fields }
+  local waits = {}
+  if there == 1 and WAITING[state] then
+    local since, is_known = waiting_since(queue, id, fields, look.now, look.events)
+    waits = { digits(since), is_known and 1 or 0 }
+  end
+  return { id, there, redis.call("PTTL", queue.prefix .. id .. ":lock"), score or "", size, fields, waits }
 end
 
 --- commands/listJobs-1.lua
 
 local prefix, state, offset, count = ARGV[1], ARGV[2], number(ARGV[3]), number(ARGV[4])
-local newest, needle, most_data = ARGV[5] == "newest", ARGV[6]:lower(), number(ARGV[7])
+local newest, needle = ARGV[5] == "newest", ARGV[6]:lower()
 local queue = queue_at(prefix)
 
 local function matches(id, fields)
@@ -285,12 +398,13 @@ local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+local look = { now = tonumber(time_in_ms()), most_data = number(ARGV[7]), events = 0 }
 local ids, scores = ids_of(queue, state, offset, count, newest)
 local rows = {}
 for _, id in ipairs(ids) do
   local fields, there = read_row_fields(queue, id)
   if needle == "" or matches(id, fields) then
-    rows[#rows + 1] = describe_row(queue, id, scores[id], most_data, fields, there)
+    rows[#rows + 1] = describe_row(queue, id, state, scores[id], fields, there, look)
   end
 end
 return { count_of(queue, state), #ids, rows }

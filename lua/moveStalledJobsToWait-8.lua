@@ -834,6 +834,11 @@ local function priority_score(queue, priority)
   return digits(priority * 2 ^ 32 + count % 2 ^ 32)
 end
 
+-- The name of the list or set in which a job of a priority waits.
+local function place_of_waiting(queue, priority)
+  return (priority > 0 and queue.prioritized or waiting_list(queue)):sub(#queue.prefix + 1)
+end
+
 -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
 local function make_available(queue, id, priority, push)
   if priority > 0 then
@@ -1156,21 +1161,42 @@ local function iso_time(ms)
     math.floor(second / 3600), math.floor(second / 60) % 60, second % 60, ms % 1000)
 end
 
---- includes/stalled/history.lua
--- The history of a job that stalls: a line in its log, which dashboards show under the job. Takes
--- the `call` of stalled/call. Needs:
-
--- Appends what a stall came to, "back to wait" or the like. As BullMQ does, `kl` of the opts
--- (keepLogs) says how many lines are kept. A log that is no list is left as it is.
-local function record_stall(call, job, outcome)
-  local started_at, log = number(job.started_at), job.key .. ":logs"
-  local line = string.format("%s stall %s of at most %s: held by %s%s, %s", iso_time(tonumber(call.timestamp)),
-    digits(job.stalls + 1), digits(allowed_stalls(call, job)), job.worker or "a worker without a name",
-    started_at and " since " .. iso_time(started_at) or "", outcome)
-  local kept_lines = number(job.opts.kl) or number(job.opts.keepLogs) or 0
-  if attempt("RPUSH", log, line) and kept_lines >= 1 then
-    redis.call("LTRIM", log, digits(-math.floor(kept_lines)), -1)
+-- The ms since the epoch of a time in that form.
+local function ms_of(iso)
+  local year, month, day, hour, minute, second, ms = iso:match("^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)%.?(%d*)Z$")
+  if not year then
+    return 0
   end
+  local from_march, since = (month + 9) % 12, year - (month + 0 <= 2 and 1 or 0)
+  local days = since * 365 + math.floor(since / 4) - math.floor(since / 100) + math.floor(since / 400)
+    + math.floor((from_march * 153 + 2) / 5) + day - 1 - 719468
+  return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000 + (tonumber(ms) or 0)
+end
+
+--- includes/queue/history.lua
+-- The history of a job: lines in its log, which dashboards show under the job. One that ends in
+-- " to " and the name of a list says since when the job waits there. Needs:
+
+-- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
+-- is no list is left as it is.
+local function add_to_history(key, opts, ms, text)
+  local log = key .. ":logs"
+  local kept_lines = number(opts.kl) or number(opts.keepLogs) or 0
+  if attempt("RPUSH", log, iso_time(ms) .. " " .. text) and kept_lines >= 1 then
+    attempt("LTRIM", log, digits(-math.floor(kept_lines)), -1)
+  end
+end
+
+--- includes/stalled/history.lua
+-- What a stall leaves in the history of its job. Takes the `call` of stalled/call. Needs:
+
+-- Appends what a stall came to, "back to wait" or the like.
+local function record_stall(call, job, outcome)
+  local started_at = number(job.started_at)
+  local text = string.format("stall %s of at most %s: held by %s%s, %s", digits(job.stalls + 1),
+    digits(allowed_stalls(call, job)), job.worker or "a worker without a name",
+    started_at and " since " .. iso_time(started_at) or "", outcome)
+  add_to_history(job.key, job.opts, tonumber(call.timestamp), text)
 end
 
 --- includes/stalled/requeue.lua
@@ -1184,8 +1210,7 @@ local function requeue_stalled_job(call, id, job, returning)
     redis.call("HSET", job.key, "suspect", "alone")
   else
     redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
-    local place = job.priority > 0 and queue.prioritized or waiting_list(queue)
-    record_stall(call, job, "back to " .. place:sub(#call.prefix + 1))
+    record_stall(call, job, "back to " .. place_of_waiting(queue, job.priority))
   end
   if job.priority > 0 then
     make_available(queue, id, job.priority, "LPUSH")

@@ -1,6 +1,6 @@
 -- Built by tools/build-lua from lua/src/commands/promoteJobs-1.lua: edit that file, not this one.
 --[[
-Makes delayed jobs available now.
+Makes delayed jobs available now. A line in the log of each tells of it.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 … ids
@@ -196,6 +196,66 @@ local function mark_next_due(queue)
   end
 end
 
+--- includes/time.lua
+-- Times for people. Needs no other include.
+
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
+local function iso_time(ms)
+  local whole = math.floor(ms / 1000)
+  local days, second = math.floor(whole / 86400), whole % 86400
+  -- Years that begin in March have their leap day at the end; 400 of them are 146,097 days.
+  local shifted = days + 719468
+  local era = math.floor(shifted / 146097)
+  local of_era = shifted - era * 146097
+  local year = math.floor((of_era - math.floor(of_era / 1460) + math.floor(of_era / 36524)
+    - math.floor(of_era / 146096)) / 365)
+  local of_year = of_era - (365 * year + math.floor(year / 4) - math.floor(year / 100))
+  local from_march = math.floor((5 * of_year + 2) / 153)
+  local day = of_year - math.floor((153 * from_march + 2) / 5) + 1
+  local month = from_march < 10 and from_march + 3 or from_march - 9
+  return string.format("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year + era * 400 + (month <= 2 and 1 or 0), month, day,
+    math.floor(second / 3600), math.floor(second / 60) % 60, second % 60, ms % 1000)
+end
+
+-- The ms since the epoch of a time in that form.
+local function ms_of(iso)
+  local year, month, day, hour, minute, second, ms = iso:match("^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)%.?(%d*)Z$")
+  if not year then
+    return 0
+  end
+  local from_march, since = (month + 9) % 12, year - (month + 0 <= 2 and 1 or 0)
+  local days = since * 365 + math.floor(since / 4) - math.floor(since / 100) + math.floor(since / 400)
+    + math.floor((from_march * 153 + 2) / 5) + day - 1 - 719468
+  return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000 + (tonumber(ms) or 0)
+end
+
+--- includes/queue/history.lua
+-- The history of a job: lines in its log, which dashboards show under the job. One that ends in
+-- " to " and the name of a list says since when the job waits there. Needs:
+
+-- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
+-- is no list is left as it is.
+local function add_to_history(key, opts, ms, text)
+  local log = key .. ":logs"
+  local kept_lines = number(opts.kl) or number(opts.keepLogs) or 0
+  if attempt("RPUSH", log, iso_time(ms) .. " " .. text) and kept_lines >= 1 then
+    attempt("LTRIM", log, digits(-math.floor(kept_lines)), -1)
+  end
+end
+
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+
 --- includes/queue/lists.lua
 -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
 -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
@@ -262,6 +322,11 @@ local function priority_score(queue, priority)
   return digits(priority * 2 ^ 32 + count % 2 ^ 32)
 end
 
+-- The name of the list or set in which a job of a priority waits.
+local function place_of_waiting(queue, priority)
+  return (priority > 0 and queue.prioritized or waiting_list(queue)):sub(#queue.prefix + 1)
+end
+
 -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
 local function make_available(queue, id, priority, push)
   if priority > 0 then
@@ -308,11 +373,11 @@ end
 --- commands/promoteJobs-1.lua
 
 local prefix = ARGV[1]
-local queue = queue_at(prefix)
+local queue, now = queue_at(prefix), nil
 
 local function promote(id)
   local key = prefix .. id
-  local fields = not is_reserved(id) and attempt("HMGET", key, "name", "data", "priority")
+  local fields = not is_reserved(id) and attempt("HMGET", key, "name", "data", "priority", "opts")
   if not fields or not (fields[1] or fields[2]) then
     return "gone"
   end
@@ -320,7 +385,9 @@ local function promote(id)
     return "not-delayed"
   end
   redis.call("HSET", key, "delay", 0)
-  make_available(queue, id, number(fields[3]) or 0, "LPUSH")
+  local priority = number(fields[3]) or 0
+  add_to_history(key, object(fields[4]), now, "promoted before it was due, to " .. place_of_waiting(queue, priority))
+  make_available(queue, id, priority, "LPUSH")
   emit(queue, "waiting", id, "prev", "delayed")
   return "done"
 end
@@ -329,6 +396,7 @@ local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+now = tonumber(time_in_ms())
 trim_events(queue)
 local outcomes, done = {}, false
 for at = 2, #ARGV do

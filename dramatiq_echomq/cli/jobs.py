@@ -5,7 +5,7 @@ from itertools import islice
 import click
 from rich.table import Table
 
-from ..inspection.words import NOTHING, arguments, duration, moment
+from ..inspection.words import NOTHING, arguments, duration, moment, waits_for
 from ..protocol.job_info import STATES, JobInfo
 from .session import Session, one_queue, with_session
 from .tables import table
@@ -58,6 +58,7 @@ def when(job: JobInfo, now: int) -> str:
     """Say since when a job is in its state, or until when."""
     if job.state == "delayed" and job.due_at:
         return f"in {duration(max(job.due_at - now, 0))}"
-    since = {"active": job.started_at, "completed": job.finished_at, "failed": job.finished_at}
-    time = since.get(job.state, job.waiting_since)
+    if job.waiting_since is not None:
+        return f"{waits_for(job, now)} ago"
+    time = {"active": job.started_at, "completed": job.finished_at, "failed": job.finished_at}.get(job.state)
     return NOTHING if time is None else f"{duration(max(now - time, 0))} ago" if now >= time else moment(time)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..inspection.records import QueueInfo
-from ..inspection.words import NOTHING, duration
+from ..inspection.words import NOTHING, duration, waits_for
 from .exits import OK, UNUSABLE
 from .session import Session, any_queues, plain, with_session
 from .tables import cell_of, table
@@ -71,7 +71,7 @@ def _row(queue: QueueInfo) -> list[Text]:
         counts.delayed,
         counts.failed,
         counts.completed,
-        duration(queue.waiting_for),
+        waits_for(queue.oldest_waiting, queue.at),
         duration(queue.active_for),
         NOTHING if queue.workers is None else len(queue.workers),
         "not lately" if queue.last_check is None else f"{duration(max(queue.at - queue.last_check, 0))} ago",

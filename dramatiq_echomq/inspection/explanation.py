@@ -11,10 +11,10 @@ from ..protocol.job_info import JobInfo
 from ..protocol.records import ActiveJob
 from ..settings import Settings
 from .records import JobDetails, QueueInfo
-from .words import duration, moment
+from .words import duration, moment, waits_for
 
-#: A line that a stall has left in the log of its job.
-STALL_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z (stall .*)")
+#: A line that a stall, a retry or a promotion has left in the log of its job.
+HISTORY_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z ((?:stall|retried|promoted)\b.*)")
 
 RUN_A_CHECKER = "run workers with StalledCheckerMiddleware, or `dramatiq-echomq run`"
 
@@ -59,33 +59,37 @@ def explain(queue: QueueInfo, details: JobDetails, active: ActiveJob | None = No
       details(JobDetails)
       active(ActiveJob): For an active job, what the next check would do to it.
     """
-    stalls, log = _stalls_of(details)
+    history, log = _history_of(details)
     # Of what is of the same ms, a stall comes before the fetch or the failure that follows from it.
-    added, later = _beginning_of(details.job), _end_of(details.job)
-    story = tuple(sorted([*added, *stalls, *later], key=lambda event: event.at))
+    was_promoted = any(event.text.startswith("promoted") for event in history)
+    added, later = _beginning_of(details.job, queue.at, was_promoted), _end_of(details.job)
+    story = tuple(sorted([*added, *history, *later], key=lambda event: event.at))
     upcoming = tuple(_what_next(queue, details, active))
     return Explanation(details.job, _where(queue, details), upcoming, story, log)
 
 
-def _stalls_of(details: JobDetails) -> tuple[list[StoryEvent], tuple[str, ...]]:
-    stalls, log = [], []
+def _history_of(details: JobDetails) -> tuple[list[StoryEvent], tuple[str, ...]]:
+    history, log = [], []
     for line in details.log:
-        found = STALL_LINE.fullmatch(line)
+        found = HISTORY_LINE.fullmatch(line)
         if found:
             at = datetime.fromisoformat(f"{found.group(1)}+00:00").timestamp()
-            stalls.append(StoryEvent(round(at * 1_000), found.group(2)))
+            history.append(StoryEvent(round(at * 1_000), found.group(2)))
         else:
             log.append(line)
-    return stalls, tuple(log)
+    return history, tuple(log)
 
 
-def _beginning_of(job: JobInfo) -> Iterator[StoryEvent]:
+def _beginning_of(job: JobInfo, now: int, was_promoted: bool) -> Iterator[StoryEvent]:
     if job.added_at:
         origin = f" by job scheduler {job.scheduler!r}" if job.scheduler else ""
         origin += f" as a child of {job.parent_key}" if job.parent_key else ""
         yield StoryEvent(job.added_at, f"added{origin}")
-        if job.waiting_since and job.waiting_since > job.added_at and job.state != "delayed":
-            yield StoryEvent(job.waiting_since, "due, after a delay")
+        delay = job.opts.get("delay")
+        due = job.added_at + int(delay) if isinstance(delay, int | float) else 0
+        was_early = was_promoted or (job.starts <= 1 and job.started_at is not None and job.started_at < due)
+        if job.added_at < due <= now and job.state != "delayed" and not was_early:
+            yield StoryEvent(due, "due, after a delay")
 
 
 def _end_of(job: JobInfo) -> Iterator[StoryEvent]:
@@ -102,8 +106,9 @@ def _where(queue: QueueInfo, details: JobDetails) -> str:
     job, now = details.job, queue.at
     if len(details.states) > 1:
         return f"in {' and '.join(details.states)} at once, which should not be"
-    since = {"delayed": job.added_at, "active": job.started_at, "completed": job.finished_at, "failed": job.finished_at}
-    time = since.get(job.state, job.waiting_since)
+    time = {"active": job.started_at, "completed": job.finished_at, "failed": job.finished_at}.get(job.state)
+    if job.waiting_since is not None:
+        return f"in {job.state}, waits for {waits_for(job, now)}"
     ago = f" for {duration(now - time)}" if time is not None and now >= time else ""
     return {
         "active": f"active{ago}, held by {job.worker or 'a worker without a name'}",

@@ -73,7 +73,8 @@ class QueueInfo:
       marked(int): How many active jobs the last check found without a lock.
       oldest_waiting(JobInfo): Of the jobs that come next by their place or
         their priority, the one that waits longest.
-      waiting_for(int): For how long it waits.
+      waiting_for(int): For how long it waits, or at most where it is not
+        known since when: see ``waiting_since_is_known`` of the job.
       oldest_active(JobInfo): The job that was fetched first.
       active_for(int): For how long it is active.
       next_due(int): When the next delayed job is due.

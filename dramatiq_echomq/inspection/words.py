@@ -41,6 +41,16 @@ def moment(ms: int | None) -> str:
         return str(ms)
 
 
+def waits_for(job: JobInfo | None, now: int) -> str:
+    """Say how long a job has waited for a worker: ``5 min 12 s``, or ``at most
+    5 min 12 s`` where it is not known since when.
+    """
+    if job is None or job.waiting_since is None:
+        return NOTHING
+    time = duration(max(now - job.waiting_since, 0))
+    return time if job.waiting_since_is_known else f"at most {time}"
+
+
 def arguments(job: JobInfo | ActiveJob, length: int = 60) -> str:
     """Show the arguments of a job as a call has them."""
     if job.args is None or job.kwargs is None:

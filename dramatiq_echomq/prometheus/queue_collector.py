@@ -30,7 +30,10 @@ NAMES_KEPT_FOR = 60.0
 GAUGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "queue_jobs": ("Jobs of a queue in each state.", ("state",)),
     "queue_marked_jobs": ("Active jobs that the last check found without a lock.", ()),
-    "queue_oldest_waiting_seconds": ("How long the oldest job waits that could run next; 0 when none waits.", ()),
+    "queue_oldest_waiting_seconds": (
+        "How long the oldest job waits that could run next, or at most where it is not known; 0 when none waits.",
+        (),
+    ),
     "queue_oldest_active_seconds": ("For how long the oldest active job is active; 0 when none is.", ()),
     "queue_paused": ("Whether a queue is paused.", ()),
     "queue_workers": ("Workers that are connected and wait for jobs, where Redis says so.", ()),

@@ -43,7 +43,12 @@ class JobInfo:
       data_size(int): In bytes.
       opts(dict): The job's options; empty where they cannot be read.
       added_at(int): When it was added.
-      waiting_since(int): When it was added, or was due if it was delayed.
+      waiting_since(int): For a job that a worker may fetch, since when it
+        waits: when it was added or due, or when a check or a person brought it
+        back.  None in other states.
+      waiting_since_is_known(bool): False when it may have begun to wait later
+        than that, since only the last moment is known at which it did not wait
+        yet: say when it was fetched before, for a job that was retried since.
       due_at(int): For a delayed job, when it is due.
       started_at(int): When a worker last fetched it.
       finished_at(int): When it completed or failed.
@@ -75,6 +80,7 @@ class JobInfo:
     opts: dict[str, Any]
     added_at: int | None
     waiting_since: int | None
+    waiting_since_is_known: bool
     due_at: int | None
     started_at: int | None
     finished_at: int | None
@@ -95,16 +101,13 @@ class JobInfo:
 
 def job_info(queue_name: str, state: str, row: list[Any]) -> JobInfo:
     """Make a job's record of the row that a script returned."""
-    raw_id, there, lock_ttl, score, data_size, values = row
+    raw_id, there, lock_ttl, score, data_size, values, waits = row
     fields = dict(zip(FIELDS, values, strict=False))
     texts = {name: _text(value) for name, value in fields.items()}
     job_id, data = id_to_text(raw_id), fields.get("data")
     is_left_out = data is None and data_size > 0
     payload = Payload("") if is_left_out else read_payload(data or b"", job_id)
     opts = _object(texts.get("opts", ""))
-    added_at = _time(texts.get("timestamp"))
-    own_delay = opts.get("delay")
-    waits_from = added_at + int(own_delay) if added_at and isinstance(own_delay, int | float) else added_at
     return JobInfo(
         queue_name=queue_name,
         job_id=job_id,
@@ -116,8 +119,9 @@ def job_info(queue_name: str, state: str, row: list[Any]) -> JobInfo:
         data=None if is_left_out else (data or b""),
         data_size=data_size,
         opts=opts,
-        added_at=added_at,
-        waiting_since=waits_from,
+        added_at=_time(texts.get("timestamp")),
+        waiting_since=int(waits[0]) or None if waits else None,
+        waiting_since_is_known=bool(waits and waits[1]),
         due_at=int(float(score)) // 4096 if state == "delayed" and score else None,
         started_at=_time(texts.get("processedOn")),
         finished_at=_time(texts.get("finishedOn")),

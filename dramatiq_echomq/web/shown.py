@@ -11,7 +11,7 @@ from flask import url_for
 from markupsafe import Markup, escape
 
 from ..inspection.records import JobCounts, QueueInfo
-from ..inspection.words import arguments, duration, moment
+from ..inspection.words import arguments, duration, moment, waits_for
 from ..protocol.job_info import STATES, JobInfo
 from ..protocol.logtext import counted, on_one_line
 from .addresses import to_address
@@ -150,6 +150,7 @@ FILTERS = {
     "moment": moment,
     "pretty": pretty,
     "pretty_json": pretty_json,
+    "waits_for": waits_for,
     "with_code": with_code,
 }
 FUNCTIONS = {

@@ -26,7 +26,7 @@ def test_explain_tells_each_stall_and_what_comes_next(client, command):
     assert "dramatiq-echomq resume q" in story["next"][0]
     out = command("explain", "q", "a").out
     assert "stall 1 of at most 1" in out
-    assert "Now: in paused for" in out
+    assert "Now: in paused, waits for" in out
 
 
 @pytest.mark.parametrize(

@@ -99,11 +99,11 @@ def test_a_rate_limit_that_is_not_reached_lets_jobs_start(client):
 
 
 def test_a_delayed_job_waits_only_since_it_was_due(client):
-    put(client, wait=["a"], jobs={"a": {"timestamp": str(NOW), "opts": '{"delay": 1000}', "delay": "0"}})
+    put(client, wait=["a"], jobs={"a": {"timestamp": str(NOW - 9_000), "opts": '{"delay": 1000}', "delay": "0"}})
 
     info = QueueInspector(client).queue("q")
 
-    assert info.oldest_waiting.waiting_since == NOW + 1000
+    assert info.oldest_waiting.waiting_since == NOW - 8_000
 
 
 def test_workers_that_are_connected_are_named(client, redis_url):

@@ -94,6 +94,25 @@ def test_both_see_the_same_jobs_and_counts(client, node):
     assert counts == {"wait": info.wait, "failed": info.failed, "delayed": info.delayed, "active": info.active}
 
 
+@pytest.mark.parametrize(
+    ("structures", "act"),
+    [
+        ({"failed": {"a": 1}, "jobs": {"a": {"ats": "1", "atm": "1", "processedOn": "1", "finishedOn": "2"}}}, "retry"),
+        ({"delayed": {"a": 2**60}, "jobs": {"a": {"opts": '{"delay": 1e15}', "delay": "1"}}}, "promote"),
+    ],
+    ids=["retried", "promoted"],
+)
+def test_a_job_that_bullmq_brings_back_waits_since_then(client, node, structures, act):
+    put(client, meta=META, **structures)
+    before = QueueInspector(client).queue("q").at
+
+    node.run(f"await (await queue('q').getJob('a')).{act}()")
+
+    job = QueueInspector(client).queue("q").oldest_waiting
+    assert before <= job.waiting_since <= before + 60_000
+    assert job.waiting_since_is_known
+
+
 def test_workers_of_bullmq_are_seen_under_their_names(client, node):
     put(client, meta=META)
     inspector = QueueInspector(client)

@@ -22,7 +22,7 @@ EARLIER = {"f30": NOW - 30_000, "f20": NOW - 20_000, "f10": NOW - 10_000}
 META = {"version": "echomq:1"}
 #: The marker of a queue that wakes a worker.
 WOKEN = {"0": 0}
-STALL_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z stall \d+ of at most \d+: ")
+HISTORY_LINE = re.compile(r"[\d-]+T[\d:.]+Z (stall \d+ of at most|retried, back to|promoted before it was due, to) ")
 LOCK = {"token": "token-of-its-worker", "ttl": 60_000}
 
 
@@ -62,8 +62,8 @@ def put(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, jobs=Non
 
 def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, history: bool = False) -> dict:
     """The whole queue as data: the part of each key after ``emq:<queue>:``, with its value.
-    Locks are listed under ``locks``; events lose their ids.  What stalls append to the logs of
-    jobs is left out unless ``history`` is set, and in any case which workers there are, and when
+    Locks are listed under ``locks``; events lose their ids.  What stalls, retries and promotions
+    append to the logs of jobs is left out unless ``history`` is set, and in any case which workers there are, and when
     a check was made that took no throttle.
     """
     base = key(queue, "", prefix)
@@ -75,7 +75,7 @@ def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, histor
         elif short not in ("echomq:workers", "stalled-check:last"):
             found[short] = _value(client, name)
     for short in [] if history else [short for short in found if short.endswith(":logs")]:
-        found[short] = [line for line in found[short] if not STALL_LINE.match(line)]
+        found[short] = [line for line in found[short] if not HISTORY_LINE.match(line)]
         if not found[short]:
             del found[short]
     return found

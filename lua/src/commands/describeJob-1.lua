@@ -14,9 +14,11 @@ Cost: O(N) in the ids of `wait`, `paused` and `active`, and in the workers that 
 --- include values
 --- include queue/keys
 --- include queue/meta
+--- include queue/time
 --- include inspect/page
 --- include inspect/row
 
+local MOST_EVENTS = 1000 -- that are looked at to tell since when the job waits
 local prefix, id, lines = ARGV[1], ARGV[2], number(ARGV[3])
 local queue = queue_at(prefix)
 
@@ -37,9 +39,10 @@ if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 local fields, there = read_row_fields(queue, id)
-local key = prefix .. id
+local key, places = prefix .. id, places_of(queue, id)
+local look = { now = tonumber(time_in_ms()), most_data = math.huge, events = MOST_EVENTS }
 return {
-  places_of(queue, id), describe_row(queue, id, redis.call("ZSCORE", queue.delayed, id), math.huge, fields, there), redis.call("SISMEMBER", queue.stalled, id),
+  places, describe_row(queue, id, places[1], redis.call("ZSCORE", queue.delayed, id), fields, there, look), redis.call("SISMEMBER", queue.stalled, id),
   attempt("LRANGE", key .. ":logs", -lines, -1) or {}, attempt("SCARD", key .. ":dependencies") or 0,
   holder_of(key .. ":lock"),
 }

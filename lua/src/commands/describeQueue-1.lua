@@ -22,9 +22,10 @@ Cost: O(N) in those workers, else O(1).
 --- include inspect/row
 
 local STATES = { "wait", "paused", "active", "delayed", "prioritized", "waiting-children", "completed", "failed" }
-local MOST_DATA = 4096 -- bytes of the data of a job that are worth while here
+local MOST_DATA, MOST_EVENTS = 4096, 1000 -- bytes of the data of a job, and events, that are worth while here
 local prefix = ARGV[1]
 local queue = queue_at(prefix)
+local look = { most_data = MOST_DATA, events = MOST_EVENTS }
 
 -- The TTL of a key, and what it holds.
 local function timed(key)
@@ -38,7 +39,7 @@ local function first_of(...)
     local ids, scores = ids_of(queue, state, 0, 1, false)
     if ids[1] then
       local fields, there = read_row_fields(queue, ids[1])
-      rows[#rows + 1] = { state, describe_row(queue, ids[1], scores[ids[1]], MOST_DATA, fields, there) }
+      rows[#rows + 1] = { state, describe_row(queue, ids[1], state, scores[ids[1]], fields, there, look) }
     end
   end
   return rows
@@ -48,6 +49,7 @@ local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+look.now = tonumber(time_in_ms(ARGV[2]))
 local counts, exists = {}, redis.call("EXISTS", queue.meta, queue["repeat"])
 for at, state in ipairs(STATES) do
   counts[at] = count_of(queue, state)
@@ -56,7 +58,7 @@ end
 local throttle = timed(prefix .. "stalled-check")
 throttle[3] = attempt("GET", prefix .. "stalled-check:last") or ""
 return {
-  exists > 0 and 1 or 0, time_in_ms(ARGV[2]),
+  exists > 0 and 1 or 0, digits(look.now),
   redis.call("HMGET", queue.meta, "paused", "concurrency", "max", "duration", "version"), counts,
   timed(prefix .. "limiter"), throttle, redis.call("SCARD", queue.stalled),
   first_of("wait", "paused", "prioritized"), first_of("active"), digits(next_due(queue) or 0),

@@ -10,18 +10,20 @@ ARGV  1 key prefix of the queue, with its last colon  2 state: wait, paused, act
       7 the most bytes of data to return of a job; the rest is left out
 
 Returns a list: 1 how many ids the state has  2 how many were looked at  3 for each job: its id, 1 (or 0 without
-a hash, -1 for another type), TTL of its lock in ms, score or "", size of its data, and the fields of inspect/row.
+a hash, -1 for another type), TTL of its lock in ms, score or "", size of its data, the fields of inspect/row, and for one that waits for a worker since when, in ms, and 1
+if that is known, 0 if it may be later.
 
 Cost: O(1) for each id that is looked at, beyond what it takes to get to the offset.
 --]]
 --- include values
 --- include queue/keys
 --- include queue/meta
+--- include queue/time
 --- include inspect/page
 --- include inspect/row
 
 local prefix, state, offset, count = ARGV[1], ARGV[2], number(ARGV[3]), number(ARGV[4])
-local newest, needle, most_data = ARGV[5] == "newest", ARGV[6]:lower(), number(ARGV[7])
+local newest, needle = ARGV[5] == "newest", ARGV[6]:lower()
 local queue = queue_at(prefix)
 
 local function matches(id, fields)
@@ -37,12 +39,13 @@ local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+local look = { now = tonumber(time_in_ms()), most_data = number(ARGV[7]), events = 0 }
 local ids, scores = ids_of(queue, state, offset, count, newest)
 local rows = {}
 for _, id in ipairs(ids) do
   local fields, there = read_row_fields(queue, id)
   if needle == "" or matches(id, fields) then
-    rows[#rows + 1] = describe_row(queue, id, scores[id], most_data, fields, there)
+    rows[#rows + 1] = describe_row(queue, id, state, scores[id], fields, there, look)
   end
 end
 return { count_of(queue, state), #ids, rows }

@@ -1,5 +1,5 @@
 --[[
-Makes delayed jobs available now.
+Makes delayed jobs available now. A line in the log of each tells of it.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 … ids
@@ -13,15 +13,17 @@ Cost: O(log N) in the delayed jobs, for each id.
 --- include queue/meta
 --- include queue/events
 --- include queue/wake
+--- include queue/history
+--- include queue/time
 --- include queue/line
 --- include queue/reserved
 
 local prefix = ARGV[1]
-local queue = queue_at(prefix)
+local queue, now = queue_at(prefix), nil
 
 local function promote(id)
   local key = prefix .. id
-  local fields = not is_reserved(id) and attempt("HMGET", key, "name", "data", "priority")
+  local fields = not is_reserved(id) and attempt("HMGET", key, "name", "data", "priority", "opts")
   if not fields or not (fields[1] or fields[2]) then
     return "gone"
   end
@@ -29,7 +31,9 @@ local function promote(id)
     return "not-delayed"
   end
   redis.call("HSET", key, "delay", 0)
-  make_available(queue, id, number(fields[3]) or 0, "LPUSH")
+  local priority = number(fields[3]) or 0
+  add_to_history(key, object(fields[4]), now, "promoted before it was due, to " .. place_of_waiting(queue, priority))
+  make_available(queue, id, priority, "LPUSH")
   emit(queue, "waiting", id, "prev", "delayed")
   return "done"
 end
@@ -38,6 +42,7 @@ local fault = refusal(queue, types_of(queue))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+now = tonumber(time_in_ms())
 trim_events(queue)
 local outcomes, done = {}, false
 for at = 2, #ARGV do

@@ -1,5 +1,5 @@
 --[[
-Makes failed jobs available again, with no stalls, attempts or failure on record.
+Makes failed jobs available again, with no stalls, attempts or failure on record but a line in the log.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 … ids
@@ -17,13 +17,15 @@ Cost: O(log N) in the failed jobs, for each id.
 --- include queue/meta
 --- include queue/events
 --- include queue/wake
+--- include queue/history
+--- include queue/time
 --- include queue/line
 --- include queue/remove
 --- include queue/reserved
 --- include parents/retry
 
 local prefix = ARGV[1]
-local queue = queue_at(prefix)
+local queue, now = queue_at(prefix), nil
 
 -- The keys of the jobs, with their types.
 local function types_of_jobs()
@@ -42,7 +44,8 @@ local function retry(id)
   if redis.call("ZREM", queue.failed, id) == 0 then
     return 0
   end
-  local fields = is_reserved(id) and {} or redis.call("HMGET", key, "name", "data", "priority", "parentKey", "parent")
+  local fields = is_reserved(id) and {} or redis.call("HMGET", key, "name", "data", "priority", "parentKey", "parent",
+    "opts")
   if not (fields[1] or fields[2]) then
     remove_job(queue, id)
     return 0
@@ -50,7 +53,9 @@ local function retry(id)
   redis.call("HDEL", key, "stc", "atm", "defa", "failedReason", "stacktrace", "finishedOn", "processedOn",
     "returnvalue")
   tell_parent_of_retry({ parent_key = fields[4], parent = object(fields[5]) }, key)
-  make_available(queue, id, number(fields[3]) or 0, "LPUSH")
+  local priority = number(fields[3]) or 0
+  add_to_history(key, object(fields[6]), now, "retried, back to " .. place_of_waiting(queue, priority))
+  make_available(queue, id, priority, "LPUSH")
   wake(queue)
   emit(queue, "waiting", id, "prev", "failed")
   return 1
@@ -60,6 +65,7 @@ local fault = refusal(queue, types_of(queue, types_of_jobs()))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+now = tonumber(time_in_ms())
 local outcomes, retried = {}, false
 for at = 2, #ARGV do
   outcomes[at - 1] = retry(ARGV[at])

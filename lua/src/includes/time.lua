@@ -17,3 +17,15 @@ local function iso_time(ms)
   return string.format("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year + era * 400 + (month <= 2 and 1 or 0), month, day,
     math.floor(second / 3600), math.floor(second / 60) % 60, second % 60, ms % 1000)
 end
+
+-- The ms since the epoch of a time in that form.
+local function ms_of(iso)
+  local year, month, day, hour, minute, second, ms = iso:match("^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)%.?(%d*)Z$")
+  if not year then
+    return 0
+  end
+  local from_march, since = (month + 9) % 12, year - (month + 0 <= 2 and 1 or 0)
+  local days = since * 365 + math.floor(since / 4) - math.floor(since / 100) + math.floor(since / 400)
+    + math.floor((from_march * 153 + 2) / 5) + day - 1 - 719468
+  return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000 + (tonumber(ms) or 0)
+end

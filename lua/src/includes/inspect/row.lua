@@ -1,5 +1,7 @@
 -- A job as the scripts that look at jobs describe it. Writes nothing. Needs:
+--- include values
 --- include queue/reserved
+--- include inspect/waiting
 
 -- The order is that of FIELDS in protocol/job_info.py.
 local ROW_FIELDS = { "name", "data", "opts", "timestamp", "delay", "priority", "processedOn", "finishedOn", "pb",
@@ -19,12 +21,21 @@ local function read_row_fields(queue, id)
   return fields, redis.call("EXISTS", key) == 1 and -1 or 0
 end
 
+local WAITING = { wait = true, paused = true, prioritized = true }
+
 -- Describes a job: its id, 1 when there is one (0 without a hash, -1 for what is no job), the TTL of its lock in ms (-2 without), its score
--- where it has one, the size of its data, and its fields. Data beyond `most_data` bytes is left out.
-local function describe_row(queue, id, score, most_data, fields, there)
+-- where it has one, the size of its data, its fields, and for one that waits for a worker since when, in ms, and 1 if that
+-- is known, 0 if it may be later. Data beyond `look.most_data` bytes is left out; `look.now` is the time in ms, and
+-- `look.events` how many of them may be looked at.
+local function describe_row(queue, id, state, score, fields, there, look)
   local size = #(fields[2] or "")
-  if size > most_data then
+  if size > look.most_data then
     fields[2] = false
   end
-  return { id, there, redis.call("PTTL", queue.prefix .. id .. ":lock"), score or "", size, fields }
+  local waits = {}
+  if there == 1 and WAITING[state] then
+    local since, is_known = waiting_since(queue, id, fields, look.now, look.events)
+    waits = { digits(since), is_known and 1 or 0 }
+  end
+  return { id, there, redis.call("PTTL", queue.prefix .. id .. ":lock"), score or "", size, fields, waits }
 end

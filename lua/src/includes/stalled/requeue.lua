@@ -1,7 +1,6 @@
 -- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
 --- include values
 --- include queue/line
---- include queue/lists
 --- include stalled/history
 
 -- Records the stall, unless the job ran beside other suspects. A job without a priority is added to
@@ -12,8 +11,7 @@ local function requeue_stalled_job(call, id, job, returning)
     redis.call("HSET", job.key, "suspect", "alone")
   else
     redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
-    local place = job.priority > 0 and queue.prioritized or waiting_list(queue)
-    record_stall(call, job, "back to " .. place:sub(#call.prefix + 1))
+    record_stall(call, job, "back to " .. place_of_waiting(queue, job.priority))
   end
   if job.priority > 0 then
     make_available(queue, id, job.priority, "LPUSH")
