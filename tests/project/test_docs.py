@@ -26,6 +26,11 @@ from ..support.documents import DOCS, README, Snippet, first_column, pages, sect
 SETTINGS = dataclasses.fields(Settings)
 
 
+@pytest.mark.parametrize("page", [*pages(), *sorted(README.parent.glob("[C-S]*.rst"))], ids=lambda page: page.name)
+def test_no_line_is_longer_than_those_of_the_code(page):
+    assert [line for line in page.read_text("utf-8").splitlines() if len(line) > 120] == []
+
+
 def snippet_with(text: str) -> Snippet:
     (found,) = (snippet for snippet in snippets("python") if text in snippet.text)
     return found

@@ -1,4 +1,4 @@
-"""The README stands alone, as a page of PyPI does, and what it shows is true."""
+"""What the README shows is true, and no link of it or of the package leads to what there is not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from dramatiq_echomq import Settings
 
-from ..support.documents import DOCS, README, ROOT, snippets
+from ..support.documents import DOCS, README, ROOT, pages, snippets
 
 TEXT = README.read_text("utf-8")
 
@@ -27,16 +27,21 @@ def test_it_is_valid_restructured_text():
 
 
 def test_its_links_lead_to_pages_and_pictures_that_there_are():
-    """They are whole addresses: the page of PyPI knows no other files of the repository."""
-    links = re.findall(r"/dramatiq-echomq/(?:blob/)?main/(\S+)", TEXT)
+    """They lead to files beside it: the repository has no address of its own yet."""
+    links = re.findall(r"^\.\. (?:image::|_[^:]+:) (?!https:)(\S+)", TEXT, re.MULTILINE)
 
     assert len(links) >= 10
-    assert all(target.startswith("https://") for target in re.findall(r"^\.\. image:: (\S+)", TEXT, re.MULTILINE))
     assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
+def test_nobody_is_sent_to_a_repository_that_is_not_published():
+    texts = [page.read_text("utf-8") for page in (*pages(), *ROOT.glob("*.rst"), ROOT / "pyproject.toml")]
+
+    assert not [text for text in texts if "dramatiq-echomq/dramatiq-echomq" in text]
+
+
 def test_every_page_of_the_documentation_is_linked():
-    linked = set(re.findall(r"/blob/main/docs/(\S+)\.rst", TEXT))
+    linked = set(re.findall(r": docs/(\S+)\.rst", TEXT))
 
     assert {page.stem for page in DOCS.glob("*.rst")} - linked == {"index", "reference"}
 

@@ -22,7 +22,7 @@ Cost: O(N) in those workers, else O(1).
 --- include inspect/row
 
 local STATES = { "wait", "paused", "active", "delayed", "prioritized", "waiting-children", "completed", "failed" }
-local MOST_DATA, MOST_EVENTS = 4096, 1000 -- bytes of the data of a job, and events, that are worth while here
+local MOST_DATA, MOST_EVENTS = 4096, 200 -- bytes of the data of a job, and events, that are worth while here
 local prefix = ARGV[1]
 local queue = queue_at(prefix)
 local look = { most_data = MOST_DATA, events = MOST_EVENTS }
