@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .inspection.inspector import QueueInspector
     from .inspection.records import ActionResult, JobDetails, JobPage, QueueInfo
     from .protocol.job_info import JobInfo
-    from .protocol.records import ActiveJob, FailedJob, QueueCounts, StalledCheck, StalledHold
+    from .protocol.records import ActiveJob, FailedJob, JobVerdict, QueueCounts, StalledCheck, StalledHold
     from .recovery.checker import StalledChecker
     from .recovery.middleware import StalledCheckerMiddleware
     from .settings import Settings
@@ -43,6 +43,7 @@ __all__ = [
     "JobNotFound",
     "JobPage",
     "JobStalled",
+    "JobVerdict",
     "LockLost",
     "MessagesNotAdded",
     "QueueCounts",
@@ -75,6 +76,7 @@ _HOMES = {
     "JobNotFound": "errors",
     "JobPage": "inspection.records",
     "JobStalled": "errors",
+    "JobVerdict": "protocol.records",
     "MessagesNotAdded": "errors",
     "LockLost": "broker.in_flight",
     "QueueCounts": "protocol.records",

@@ -60,5 +60,4 @@ def check(session: Session, queue_names: tuple[str, ...], dry_run: bool) -> None
 
 
 def _dry_run(session: Session, queue_name: str) -> StalledCheck:
-    found = session.checker.inspect(queue_name)
-    return foreseen_check(queue_name, ((job.job_id, job.verdict) for job in found))
+    return foreseen_check(queue_name, session.checker.verdicts(queue_name))

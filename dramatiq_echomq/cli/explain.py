@@ -6,7 +6,6 @@ from ..inspection.explanation import Explanation
 from ..inspection.explanation import explain as tell_story
 from ..inspection.words import arguments, moment
 from ..protocol.logtext import on_one_line
-from ..protocol.records import ActiveJob
 from .session import Session, one_queue, with_session
 
 
@@ -24,14 +23,9 @@ def explain(session: Session, queue_name: str, any_id: str) -> None:
     stories = []
     for job in inspector.find(queue_name, any_id):
         details = inspector.job(queue_name, job.job_id)
-        active = _verdict(session, queue_name, job.job_id) if job.state == "active" else None
+        active = session.checker.inspect_job(queue_name, job.job_id) if job.state == "active" else None
         stories.append(tell_story(inspector.queue(queue_name), details, active))
     session.answer(stories, *(line for story in stories for line in _lines(story)))
-
-
-def _verdict(session: Session, queue_name: str, job_id: str) -> ActiveJob | None:
-    jobs = session.checker.inspect(queue_name)
-    return next((job for job in jobs if job.job_id == job_id), None)
 
 
 def _lines(story: Explanation) -> list[str]:

@@ -30,6 +30,37 @@ class Payload:
     kwargs: dict[str, Any] | None = None
 
 
+class PayloadField:
+    """A field of a record that is read from the job's data when somebody first
+    asks for it: most do not, and it takes longer than all else.
+
+    A record that is made with its field has it as it has any other.  One that
+    is made without has ``job_id`` and ``_data`` instead: the data, or None
+    where it was left out.
+
+    Parameters:
+      default: What it is in a record made without data.
+    """
+
+    def __init__(self, default: Any) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, record: Any, owner: type | None = None) -> Any:
+        if record is None:
+            return self.default  # as dataclasses ask for it
+        payload = Payload("") if record._data is None else read_payload(record._data, record.job_id)
+        record.__dict__.update(message_id=payload.message_id, args=payload.args, kwargs=payload.kwargs)
+        return record.__dict__[self.name]
+
+
+def payload_field(default: Any) -> Any:
+    """Return a :class:`PayloadField` for a dataclass, whose annotation says what is read."""
+    return PayloadField(default)
+
+
 def read_payload(data: bytes, job_id: str) -> Payload:
     """Read a job's data.  Pickled messages are not read: that could run code."""
     try:

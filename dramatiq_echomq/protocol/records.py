@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+from .payload import payload_field
 
 #: What each reason starts with for which a check fails a job, ours and those of other runtimes.
 STALLED = "job stalled"
@@ -120,14 +122,28 @@ class ActiveJob:
     verdict_once_marked: str
     started_at: int | None = None
     age: int | None = None
-    message_id: str = ""
-    args: tuple[Any, ...] | None = None
-    kwargs: dict[str, Any] | None = None
+    message_id: str = payload_field("")
+    args: tuple[Any, ...] | None = payload_field(None)
+    kwargs: dict[str, Any] | None = payload_field(None)  # noqa: RUF009
 
     @property
     def id(self) -> str:
         """The same as ``job_id``."""
         return self.job_id
+
+
+class JobVerdict(NamedTuple):
+    """What the next check would do to a job without a lock.
+
+    Parameters:
+      job_id(str)
+      verdict(str): As in :class:`ActiveJob`.
+      verdict_once_marked(str)
+    """
+
+    job_id: str
+    verdict: str
+    verdict_once_marked: str
 
 
 @dataclass(frozen=True)

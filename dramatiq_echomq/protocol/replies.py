@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .keys import id_to_text
-from .payload import Payload, read_payload
-from .records import ActiveJob, FailedJob, StalledCheck, StalledHold
+from .records import FailedJob, JobVerdict, StalledCheck, StalledHold
 
 
 class StalledReply(NamedTuple):
@@ -24,7 +22,7 @@ class StalledReply(NamedTuple):
     oddities: list[bytes]
     next_offset: int
     next_anchor: bytes
-    verdicts: list[list[Any]]
+    reports: list[bytes]
     remaining: int | bytes
     recovered_ages: list[int]
     hold: list[int]
@@ -64,44 +62,16 @@ def failed_job_from(row: Sequence[bytes]) -> FailedJob:
     return FailedJob(id_to_text(job_id), _text(reason), int(stalls), _text(worker), _text(name), data)
 
 
-def active_job_from(row: Sequence[Any]) -> ActiveJob:
-    """Return a job in ``active``, as a report describes it.
-
-    Parameters:
-      row(Sequence): What the report says of it.
-    """
-    raw_id, name, worker, line, data = row
-    lock_ttl, marked, stalls, attempts, verdict, later, started, age = line.split(b" ")
-    job_id, started_at = id_to_text(raw_id), int(started) if started.isdigit() else None
-    payload = Payload("") if data is None else read_payload(data, job_id)
-    return ActiveJob(
-        job_id=job_id,
-        name=_text(name),
-        worker=_text(worker),
-        lock_ttl=None if lock_ttl == b"-2" else int(lock_ttl),
-        marked=marked == b"1",
-        stalls=int(stalls),
-        attempts=int(attempts),
-        verdict=_text(verdict),
-        verdict_once_marked=_text(later),
-        started_at=started_at,
-        age=int(age) if age else None,
-        message_id=payload.message_id,
-        args=payload.args,
-        kwargs=payload.kwargs,
-    )
-
-
-def foreseen_check(queue_name: str, verdicts: Iterable[tuple[str, str]]) -> StalledCheck:
+def foreseen_check(queue_name: str, verdicts: Iterable[JobVerdict]) -> StalledCheck:
     """Return what a check would do.
 
     Parameters:
       queue_name(str)
-      verdicts(Iterable): Ids of jobs, each with its verdict.
+      verdicts(Iterable[JobVerdict])
     """
     ids: dict[str, dict[str, None]] = {}
     dropped = 0
-    for job_id, verdict in verdicts:
+    for job_id, verdict, _ in verdicts:
         ids.setdefault(verdict, {})[job_id] = None
         dropped += verdict == "drop"
     return StalledCheck(
@@ -113,19 +83,6 @@ def foreseen_check(queue_name: str, verdicts: Iterable[tuple[str, str]]) -> Stal
         marked=len(ids.get("mark", ())),
         dropped=dropped,
     )
-
-
-def with_copies(jobs: list[ActiveJob]) -> list[ActiveJob]:
-    """Call the second id of a job that leaves ``active`` a copy, as a check
-    does: a call that reports sees only the ids of its own batch.
-    """
-    leaving: set[str] = set()
-    for at, job in enumerate(jobs):
-        if job.verdict in ("requeue", "fail"):
-            if job.job_id in leaving:
-                jobs[at] = dataclasses.replace(job, verdict="copy", verdict_once_marked="copy")
-            leaving.add(job.job_id)
-    return jobs
 
 
 def _text(value: bytes) -> str:

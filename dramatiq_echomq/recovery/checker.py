@@ -4,15 +4,17 @@ import contextlib
 import itertools
 import os
 import uuid
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import redis
 
 from ..protocol import scripts
+from ..protocol.active_jobs import read_jobs, read_verdicts
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_bytes
-from ..protocol.records import ActiveJob, StalledCheck
-from ..protocol.replies import StalledReply, active_job_from, check_from, with_copies
+from ..protocol.records import ActiveJob, JobVerdict, StalledCheck
+from ..protocol.replies import StalledReply, check_from
 from ..settings import Settings
 from ..validation import (
     require_client,
@@ -132,13 +134,36 @@ class StalledChecker:
           QueueRefused: When the queue's keys are not what they should be.
           redis.RedisError: When Redis cannot be used.
         """
-        keys, jobs = QueueKeys(queue_name, self.prefix), []
-        offset, anchor = 0, b""
+        return read_jobs(self._report(queue_name, "report"))
+
+    def inspect_job(self, queue_name: str, job_id: str | bytes) -> ActiveJob | None:
+        """Return one of the jobs in ``active`` as :meth:`inspect` does, or None
+        when it is not there.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
+        """
+        jobs = read_jobs(self._report(queue_name, "report", id_to_bytes(job_id)))
+        return jobs[0] if jobs else None
+
+    def verdicts(self, queue_name: str) -> list[JobVerdict]:
+        """Say what the next check would do to each job in ``active`` without a
+        lock, the oldest first.  Writes nothing, and takes no longer than a
+        check: all that :meth:`inspect` says beside costs several times that.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
+        """
+        return read_verdicts(self._report(queue_name, "verdicts"))
+
+    def _report(self, queue_name: str, mode: str, only_id: bytes = b"") -> Iterator[bytes]:
+        keys, offset, anchor = QueueKeys(queue_name, self.prefix), 0, b""
         while offset >= 0:
-            reply = self._call(keys, "", "", 0, offset, anchor, "report", b"")
+            reply = self._call(keys, "", "", 0, offset, anchor, mode, b"", only_id=only_id)
             offset, anchor = reply.next_offset, reply.next_anchor
-            jobs += [active_job_from(row) for row in reply.verdicts]
-        return with_copies(jobs)
+            yield from reply.reports
 
     def _sweep_in_batches(self, keys: QueueKeys, *, interval: int | str, may_be_held: bool) -> StalledCheck:
         # With the process: a checker that is made before a fork is one sweeper in each of them.
@@ -171,6 +196,7 @@ class StalledChecker:
         mode: str,
         remaining: int | bytes,
         may_be_held: bool = False,
+        only_id: bytes = b"",
     ) -> StalledReply:
         move_stalled_jobs_to_wait = scripts.load("moveStalledJobsToWait-8.lua")
         reply = move_stalled_jobs_to_wait(
@@ -200,7 +226,8 @@ class StalledChecker:
                 remaining,
                 self.max_recovered_share if may_be_held and self.max_recovered_share else "",
                 self.stalled_interval,
+                only_id,
             ],
-            only_reads=mode == "report",
+            only_reads=mode != "",
         )
         return StalledReply(*reply)

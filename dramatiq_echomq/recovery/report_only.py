@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ..protocol.records import ActiveJob, StalledCheck
+from ..protocol.records import JobVerdict, StalledCheck
 from ..protocol.replies import foreseen_check
 from .checker import StalledChecker
 
@@ -26,11 +26,11 @@ class StalledReporter:
           QueueRefused: When the queue's keys are not what they should be.
           redis.RedisError: When Redis cannot be used.
         """
-        jobs = self.checker.inspect(queue_name)
+        found = self.checker.verdicts(queue_name)
         marked = self._would_be_marked.get(queue_name, set())
-        self._would_be_marked[queue_name] = {job.job_id for job in jobs if job.verdict == "mark"}
-        return foreseen_check(queue_name, ((job.job_id, _verdict(job, marked)) for job in jobs))
+        self._would_be_marked[queue_name] = {job.job_id for job in found if job.verdict == "mark"}
+        return foreseen_check(queue_name, (_as_if_marked(job) if job.job_id in marked else job for job in found))
 
 
-def _verdict(job: ActiveJob, marked: set[str]) -> str:
-    return job.verdict_once_marked if job.verdict == "mark" and job.job_id in marked else job.verdict
+def _as_if_marked(job: JobVerdict) -> JobVerdict:
+    return job._replace(verdict=job.verdict_once_marked) if job.verdict == "mark" else job

@@ -78,7 +78,7 @@ class Backing:
 
     def verdict(self, queue_name: str, job_id: str) -> ActiveJob | None:
         """Return what the next check would do to an active job."""
-        return next((job for job in self.checker.inspect(queue_name) if job.job_id == job_id), None)
+        return self.checker.inspect_job(queue_name, job_id)
 
 
 def hold(app: Flask, backing: Backing) -> None:

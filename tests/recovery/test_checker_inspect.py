@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import copy
+import pickle
+from dataclasses import asdict, replace
 
 import pytest
 
 from dramatiq_echomq import ActiveJob, StalledChecker
 
 from ..support.operator_data import MESSAGE_ID, message_data
-from ..support.queue_data import NOW, dump, put, put_mixture
+from ..support.queue_data import NOW, dump, key, put, put_mixture
 
 
 def verdicts(client, **settings) -> dict[str, tuple[str, str]]:
@@ -157,3 +159,87 @@ def test_a_second_id_of_a_job_is_a_copy_in_whichever_batch(client, batch_size, f
     jobs = StalledChecker(client, batch_size=batch_size).inspect("q")
 
     assert [job.verdict for job in jobs] == [verdict, "healthy", "copy", "healthy", "copy"]
+
+
+def test_a_record_says_what_the_job_held_when_it_was_looked_at(client):
+    put(client, active=["gone", "changed"], jobs={name: {"data": message_data()} for name in ("gone", "changed")})
+    known = StalledChecker(client).inspect("q")
+    found = StalledChecker(client).inspect("q")
+
+    assert [job.args for job in known] == [(1,), (1,)]
+    client.delete("emq:q:gone")
+    client.hset("emq:q:changed", "data", message_data("other", args=(2,)))
+
+    assert [(job.message_id, job.args, job.kwargs) for job in found] == [(MESSAGE_ID, (1,), {})] * 2
+    assert found == known
+
+
+@pytest.mark.parametrize("data", [message_data(x=[]), '{"a": 1}', "[" * 30_000, "\x80", "", "x" * 70_000])
+def test_a_record_whose_data_nobody_has_read_is_like_one_that_was_made_with_it(client, data):
+    put(client, active=["a"], jobs={"a": {"data": data}})
+
+    def look() -> ActiveJob:
+        (job,) = StalledChecker(client).inspect("q")
+        return job
+
+    made = ActiveJob(**asdict(look()))
+
+    assert look() == made
+    assert repr(look()) == repr(made)
+    for treat in (copy.copy, copy.deepcopy, lambda job: pickle.loads(pickle.dumps(job)), replace):
+        assert treat(look()) == made
+    job = look()
+    assert job.kwargs is job.kwargs
+    assert hasattr(job, "missing") is False
+
+
+def test_texts_of_any_bytes_and_counters_of_any_size_are_told(client):
+    ids = [b"\xff\x00 \n", b"plain", "schön".encode(), b"\xed\xb3\xbf"]
+    fields = {"name": b"\xff\n\x00", "pb": "wörker 1", "stc": 2**60, "atm": -(2**60), "processedOn": NOW + 5}
+    for job_id in ids:
+        client.hset(key("q", job_id), mapping={**fields, "data": b"\xff"})
+    client.rpush("emq:q:active", *reversed(ids))
+    client.set(key("q", b"plain:lock"), "token", px=2**61)
+    client.set(key("q", "schön:lock"), "token", pxat=2**52)
+
+    jobs = StalledChecker(client).inspect("q")
+
+    assert [job.job_id.encode("utf-8", "surrogateescape") for job in jobs] == ids
+    assert {(job.name, job.worker, job.stalls, job.attempts, job.started_at) for job in jobs} == {
+        ("\\xff\n\x00", "wörker 1", 2**53, -(2**53), NOW + 5)
+    }
+    assert {(job.message_id == job.job_id, job.args, job.kwargs) for job in jobs} == {(True, None, None)}
+    assert (jobs[0].lock_ttl, jobs[1].lock_ttl) == (None, 2**53)
+    assert 2**51 < jobs[2].lock_ttl < 2**52
+    assert [job.job_id for job in StalledChecker(client).verdicts("q")] == [jobs[0].job_id, jobs[3].job_id]
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 1000])
+def test_verdicts_alone_are_those_of_the_jobs_without_a_lock(client, batch_size):
+    put_mixture(client)
+    client.rpush("emq:q:active", "meta", "text")
+    client.set("emq:q:text", "x")
+    before = dump(client)
+    checker = StalledChecker(client, batch_size=batch_size)
+
+    jobs = [job for job in checker.inspect("q") if job.verdict != "healthy"]
+
+    assert checker.verdicts("q") == [(job.job_id, job.verdict, job.verdict_once_marked) for job in jobs]
+    assert {job.verdict for job in jobs} == {"mark", "requeue", "fail", "drop", "copy", "odd"}
+    assert dump(client) == before
+
+
+def test_one_job_is_told_of_alone_as_it_is_among_all(client):
+    put_mixture(client)
+    before = dump(client)
+    checker = StalledChecker(client)
+    first = {job.job_id: replace(job, lock_ttl=None) for job in reversed(checker.inspect("q"))}
+
+    for job_id, job in first.items():
+        found = checker.inspect_job("q", job_id)
+        assert replace(found, lock_ttl=None, age=job.age) == job
+
+    assert checker.inspect_job("q", "nowhere") is None
+    assert checker.inspect_job("q", "gone") is None
+    assert checker.inspect_job("nothing", "a") is None
+    assert dump(client) == before

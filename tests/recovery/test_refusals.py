@@ -31,6 +31,8 @@ CALLS = {
     "check": lambda checker: checker.check("q"),
     "sweep": lambda checker: checker.sweep("q"),
     "inspect": lambda checker: checker.inspect("q"),
+    "inspect_job": lambda checker: checker.inspect_job("q", "a"),
+    "verdicts": lambda checker: checker.verdicts("q"),
 }
 
 

@@ -15,12 +15,14 @@ With these three it does one whole check, at once and unthrottled. The rest is o
       6 how many ids to look at in this call; the reply says where the next one goes on
       7 number of this call in its sweep, from 0
       8 and 9 where the last call stopped: its offset and its anchor
-      10 "report": write nothing and say what a check would do
+      10 "report": write nothing and describe each job and what a check would do to it;
+         "verdicts": write nothing and only say what a check would do, to jobs without a lock
       11 how many ms failed jobs are kept whose opts do not say so: the last call removes up to 1,000. Empty for all
       12 how many ids are still to be looked at, as the last reply said
       13 the share of the active jobs, up to 1, that may be recovered at once: a check that would
          recover more is held, and the next sweep goes through. Empty for all
       14 how many ms there are between two sweeps
+      15 in a report, the only id to look at. Empty for all
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
@@ -28,8 +30,8 @@ Returns a list:
       7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
-      11 in a report, for each id: id, name, worker, a line, and the data unless it is large; in the line: TTL of
-         the lock in ms (-2 without), marked, stalls, attempts, verdict, the verdict once marked, processedOn
+      11 in a report, a text about each chunk of ids, since a text for each would cost clients far more:
+         protocol/active_jobs.py says what is in it
       12 how many ids are still to be looked at, once the sweep has moved some; else empty
       13 for each id recovered, the ms since a worker fetched it, or -1 where no `processedOn` says so
       14 of a check that was held: how many it would have recovered, how many are active, 1 if it is the first
@@ -90,9 +92,12 @@ local fault = refusal(queue, types_of(queue, call.throttle, "string"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-if call.is_report then
+if call.only_id ~= "" then
+  report_jobs(call, redis.call("LPOS", queue.active, call.only_id) and { call.only_id } or {})
+  return reply(call, -1, true)
+elseif call.is_report then
   resume(call)
-  return reply(call, -1, walk(call, report_verdicts))
+  return reply(call, -1, walk(call, call.mode == "report" and report_jobs or report_verdicts))
 end
 local answer = recorded_reply(call)
 if answer then

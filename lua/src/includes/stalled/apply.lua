@@ -3,6 +3,7 @@
 --- include queue/wake
 --- include finish/gone
 --- include stalled/call
+--- include stalled/lookup
 --- include stalled/verdict
 --- include stalled/requeue
 --- include stalled/fail
@@ -23,7 +24,7 @@ end
 local function apply_verdicts(call, ids)
   local queue, counts, handled = call.queue, call.counts, call.handled
   local new_marks, leaving, returning, moved, gone = {}, {}, {}, {}, {}
-  judge(call, ids, function(place, id, verdict, job, _, reason)
+  judge(call, ids, lockless_places(call, ids), function(place, id, verdict, job, reason)
     if verdict == "odd" then
       note(call, id, job.odd)
       return

@@ -14,13 +14,15 @@ local function read_call()
   for _, key in pairs(queue) do
     reserved[key] = true
   end
-  local throttle, sweep, is_report = KEYS[5], ARGV[5] or "", ARGV[10] == "report"
+  local throttle, sweep, mode = KEYS[5], ARGV[5] or "", ARGV[10] or ""
+  local is_report = mode == "report" or mode == "verdicts"
   local record = throttle .. ":" .. sweep
   return {
     queue = queue, prefix = prefix, reserved = reserved,
     max_stalled_count = number(ARGV[2]), timestamp = time_in_ms(ARGV[3]), interval = number(ARGV[4]), sweep = sweep,
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
-    offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", is_report = is_report,
+    offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", 
+    mode = mode, is_report = is_report, only_id = ARGV[15] or "",
     keep_failed = { age = number(ARGV[11]) and number(ARGV[11]) / 1000 },
     remaining = number(ARGV[12]), -- once ids were rotated: how many are still to be looked at
 
@@ -33,7 +35,7 @@ local function read_call()
     done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
 
     counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },
-    recovered_ids = {}, recovered_ages = {}, failed_jobs = {}, oddities = {}, verdicts = {},
+    recovered_ids = {}, recovered_ages = {}, failed_jobs = {}, oddities = {}, reports = {},
     handled = {}, -- by id, the `ats` of the jobs that this call has recovered or failed
   }
 end

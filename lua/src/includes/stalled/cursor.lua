@@ -3,6 +3,7 @@
 --- include stalled/lookup
 
 local CHUNK = 250 -- ids looked at together; they take at most about 2 ms, even if all are stalled
+local CHUNK_OF_JOBS = 50 -- ids described together, whose data may be large
 local BUDGET = 3 -- ms after which a call takes no further chunk, so that it blocks Redis for about 5
 local DEEP = 4000 -- ids from the old end, beyond which a list is slow to change
 local ROTATED_AT_ONCE = 1000 -- ids moved together; Lua unpacks no more than 8,000
@@ -49,9 +50,10 @@ end
 -- Returns true when there are none beyond them.
 local function walk(call, look_at)
   local left, clock = call.limit, make_clock()
+  local chunk = call.mode == "report" and CHUNK_OF_JOBS or CHUNK
   local ends_at = clock() + BUDGET
   repeat
-    local size = math.min(left, CHUNK, call.remaining or CHUNK)
+    local size = math.min(left, chunk, call.remaining or chunk)
     local ids = redis.call("LRANGE", call.queue.active, -(call.offset + size), -(call.offset + 1))
     if call.offset > DEEP and not call.is_report and #ids > 0 and #lockless_places(call, ids) > 0 then
       rotate(call)

@@ -3,6 +3,10 @@
 --- include queue/reserved
 --- include stalled/call
 
+local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "suspect", "actorMaxStalledCount", "pb",
+  "processedOn" }
+local FIELDS_OF_REPORT = { unpack(FIELDS) }
+FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
 local last_opts = {} -- decoded, since most jobs have the same
 
@@ -20,8 +24,7 @@ local function read_job(call, id)
   if call.reserved[key] or is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
-  local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "suspect",
-    "actorMaxStalledCount", "pb", "processedOn")
+  local fields = redis.pcall("HMGET", key, unpack(call.mode == "report" and FIELDS_OF_REPORT or FIELDS))
   if fields.err then
     return { odd = key .. " is no hash; it stays in active" }
   end
@@ -43,7 +46,7 @@ local function read_job(call, id)
     key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
     attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
     stalled_beside = fields[7] == "beside:" .. (fields[4] or ""), max_stalled_count = fields[8] and number(fields[8]),
-    worker = fields[9], started_at = fields[10],
+    worker = fields[9], started_at = fields[10], name = fields[11], data = fields[12], -- the last two in a report
   }
 end
 

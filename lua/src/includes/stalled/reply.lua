@@ -8,7 +8,7 @@ local function reply(call, waits, ended)
   local next_anchor = next_offset > 0 and redis.call("LINDEX", call.queue.active, -call.offset) or ""
   return {
     counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
-    call.oddities, next_offset, next_anchor, call.verdicts, call.remaining or "",
+    call.oddities, next_offset, next_anchor, call.reports, call.remaining or "",
     call.recovered_ages, call.held or {},
   }
 end

@@ -33,9 +33,9 @@ local function was_fetched_since(call, id, attempts_started)
   return now and now ~= attempts_started
 end
 
--- Calls `use(place, id, verdict, job, is_marked, reason)` for each id without a lock.
-local function judge(call, ids, use)
-  local queue, places, lockless = call.queue, lockless_places(call, ids), {}
+-- Calls `use(place, id, verdict, job, reason)` for the ids at the places without a lock.
+local function judge(call, ids, places, use)
+  local queue, lockless = call.queue, {}
   for at, place in ipairs(places) do
     lockless[at] = ids[place]
   end
@@ -67,7 +67,7 @@ local function judge(call, ids, use)
       else
         verdict, reason = verdict_when_stalled(call, job)
       end
-      use(place, id, verdict, job, marked[at] == 1, reason)
+      use(place, id, verdict, job, reason)
     end
   end
 end
