@@ -15,8 +15,8 @@ With these three it does one whole check, at once and unthrottled. The rest is o
       6 how many ids to look at in this call; the reply says where the next one goes on
       7 number of this call in its sweep, from 0
       8 and 9 where the last call stopped: its offset and its anchor
-      10 "report": write nothing and describe each job and what a check would do to it;
-         "verdicts": write nothing and only say what a check would do, to jobs without a lock
+      10 write nothing, and for "report" describe each job and what a check would do to it; for "verdicts" say
+         what it would do to each job without a lock
       11 how many ms failed jobs are kept whose opts do not say so: the last call removes up to 1,000. Empty for all
       12 how many ids are still to be looked at, as the last reply said
       13 the share of the active jobs, up to 1, that may be recovered at once: a check that would
@@ -30,8 +30,7 @@ Returns a list:
       7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
-      11 in a report, a text about each chunk of ids, since a text for each would cost clients far more:
-         protocol/active_jobs.py says what is in it
+      11 in a report, texts about some ids each, which protocol/active_jobs.py reads
       12 how many ids are still to be looked at, once the sweep has moved some; else empty
       13 for each id recovered, the ms since a worker fetched it, or -1 where no `processedOn` says so
       14 of a check that was held: how many it would have recovered, how many are active, 1 if it is the first
@@ -92,12 +91,8 @@ local fault = refusal(queue, types_of(queue, call.throttle, "string"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-if call.only_id ~= "" then
-  report_jobs(call, redis.call("LPOS", queue.active, call.only_id) and { call.only_id } or {})
-  return reply(call, -1, true)
-elseif call.is_report then
-  resume(call)
-  return reply(call, -1, walk(call, call.mode == "report" and report_jobs or report_verdicts))
+if call.is_report then
+  return reply(call, -1, report(call))
 end
 local answer = recorded_reply(call)
 if answer then

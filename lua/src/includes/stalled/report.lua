@@ -1,6 +1,6 @@
 -- Says what a check would do, and writes nothing. Takes the `call` of stalled/call. Needs:
 --- include values
---- include stalled/job
+--- include stalled/cursor
 --- include stalled/lookup
 --- include stalled/verdict
 
@@ -53,7 +53,8 @@ local function fields_of(call, id, job)
   return fields[1], fields[2], fields[3], counter(fields[4]), counter(fields[5]), fields[6]
 end
 
--- Adds a text about all these ids, in the order of JOB in protocol/active_jobs.py.
+-- Adds a text about all these ids, since one for each would cost clients far more. The order is
+-- that of JOB in protocol/active_jobs.py.
 local function report_jobs(call, ids)
   local timestamp, parts, verdicts, laters, jobs = tonumber(call.timestamp), {}, {}, {}, {}
   local places, ttls = lockless_places_and_ttls(call, ids)
@@ -76,4 +77,14 @@ local function report_jobs(call, ids)
   end
   call.reports[#call.reports + 1] = table.concat(parts)
   return 0
+end
+
+-- Makes the report that the call asks for. Returns true when there are no ids beyond it.
+local function report(call)
+  if call.only_id ~= "" then
+    report_jobs(call, redis.call("LPOS", call.queue.active, call.only_id) and { call.only_id } or {})
+    return true
+  end
+  resume(call)
+  return walk(call, call.mode == "report" and report_jobs or report_verdicts)
 end
