@@ -16,12 +16,14 @@ With these three it does one whole check, at once and unthrottled. The rest is o
       6 how many ids to look at in this call; the reply says where the next one goes on
       7 number of this call in its sweep, from 0
       8 and 9 where the last call stopped: its offset and its anchor
-      10 "report": write nothing and say what a check would do
+      10 write nothing, and for "report" describe each job and what a check would do to it; for "verdicts" say
+         what it would do to each job without a lock
       11 how many ms failed jobs are kept whose opts do not say so: the last call removes up to 1,000. Empty for all
       12 how many ids are still to be looked at, as the last reply said
       13 the share of the active jobs, up to 1, that may be recovered at once: a check that would
          recover more is held, and the next sweep goes through. Empty for all
       14 how many ms there are between two sweeps
+      15 in a report, the only id to look at. Empty for all
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
@@ -29,8 +31,7 @@ Returns a list:
       7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
-      11 in a report, for each id: id, name, worker, a line, and the data unless it is large; in the line: TTL of
-         the lock in ms (-2 without), marked, stalls, attempts, verdict, the verdict once marked, processedOn
+      11 in a report, texts about some ids each, which protocol/active_jobs.py reads
       12 how many ids are still to be looked at, once the sweep has moved some; else empty
       13 for each id recovered, the ms since a worker fetched it, or -1 where no `processedOn` says so
       14 of a check that was held: how many it would have recovered, how many are active, 1 if it is the first
@@ -466,13 +467,15 @@ local function read_call()
   for _, key in pairs(queue) do
     reserved[key] = true
   end
-  local throttle, sweep, is_report = KEYS[5], ARGV[5] or "", ARGV[10] == "report"
+  local throttle, sweep, mode = KEYS[5], ARGV[5] or "", ARGV[10] or ""
+  local is_report = mode == "report" or mode == "verdicts"
   local record = throttle .. ":" .. sweep
   return {
     queue = queue, prefix = prefix, reserved = reserved,
     max_stalled_count = number(ARGV[2]), timestamp = time_in_ms(ARGV[3]), interval = number(ARGV[4]), sweep = sweep,
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
-    offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", is_report = is_report,
+    offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", 
+    mode = mode, is_report = is_report, only_id = ARGV[15] or "",
     keep_failed = { age = number(ARGV[11]) and number(ARGV[11]) / 1000 },
     remaining = number(ARGV[12]), -- once ids were rotated: how many are still to be looked at
 
@@ -485,7 +488,7 @@ local function read_call()
     done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
 
     counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },
-    recovered_ids = {}, recovered_ages = {}, failed_jobs = {}, oddities = {}, verdicts = {},
+    recovered_ids = {}, recovered_ages = {}, failed_jobs = {}, oddities = {}, reports = {},
     handled = {}, -- by id, the `ats` of the jobs that this call has recovered or failed
   }
 end
@@ -671,6 +674,7 @@ end
 -- of stalled/call. Needs:
 
 local CHUNK = 250 -- ids looked at together; they take at most about 2 ms, even if all are stalled
+local CHUNK_OF_JOBS = 50 -- ids described together, whose data may be large
 local BUDGET = 3 -- ms after which a call takes no further chunk, so that it blocks Redis for about 5
 local DEEP = 4000 -- ids from the old end, beyond which a list is slow to change
 local ROTATED_AT_ONCE = 1000 -- ids moved together; Lua unpacks no more than 8,000
@@ -717,9 +721,10 @@ end
 -- Returns true when there are none beyond them.
 local function walk(call, look_at)
   local left, clock = call.limit, make_clock()
+  local chunk = call.mode == "report" and CHUNK_OF_JOBS or CHUNK
   local ends_at = clock() + BUDGET
   repeat
-    local size = math.min(left, CHUNK, call.remaining or CHUNK)
+    local size = math.min(left, chunk, call.remaining or chunk)
     local ids = redis.call("LRANGE", call.queue.active, -(call.offset + size), -(call.offset + 1))
     if call.offset > DEEP and not call.is_report and #ids > 0 and #lockless_places(call, ids) > 0 then
       rotate(call)
@@ -770,7 +775,7 @@ local function reply(call, waits, ended)
   local next_anchor = next_offset > 0 and redis.call("LINDEX", call.queue.active, -call.offset) or ""
   return {
     counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
-    call.oddities, next_offset, next_anchor, call.verdicts, call.remaining or "",
+    call.oddities, next_offset, next_anchor, call.reports, call.remaining or "",
     call.recovered_ages, call.held or {},
   }
 end
@@ -1003,6 +1008,10 @@ end
 --- includes/stalled/job.lua
 -- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
 
+local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "suspect", "actorMaxStalledCount", "pb",
+  "processedOn" }
+local FIELDS_OF_REPORT = { unpack(FIELDS) }
+FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
 local last_opts = {} -- decoded, since most jobs have the same
 
@@ -1020,8 +1029,7 @@ local function read_job(call, id)
   if call.reserved[key] or is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
-  local fields = redis.pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "suspect",
-    "actorMaxStalledCount", "pb", "processedOn")
+  local fields = redis.pcall("HMGET", key, unpack(call.mode == "report" and FIELDS_OF_REPORT or FIELDS))
   if fields.err then
     return { odd = key .. " is no hash; it stays in active" }
   end
@@ -1043,7 +1051,7 @@ local function read_job(call, id)
     key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
     attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
     stalled_beside = fields[7] == "beside:" .. (fields[4] or ""), max_stalled_count = fields[8] and number(fields[8]),
-    worker = fields[9], started_at = fields[10],
+    worker = fields[9], started_at = fields[10], name = fields[11], data = fields[12], -- the last two in a report
   }
 end
 
@@ -1101,9 +1109,9 @@ local function was_fetched_since(call, id, attempts_started)
   return now and now ~= attempts_started
 end
 
--- Calls `use(place, id, verdict, job, is_marked, reason)` for each id without a lock.
-local function judge(call, ids, use)
-  local queue, places, lockless = call.queue, lockless_places(call, ids), {}
+-- Calls `use(place, id, verdict, job, reason)` for the ids at the places without a lock.
+local function judge(call, ids, places, use)
+  local queue, lockless = call.queue, {}
   for at, place in ipairs(places) do
     lockless[at] = ids[place]
   end
@@ -1135,7 +1143,7 @@ local function judge(call, ids, use)
       else
         verdict, reason = verdict_when_stalled(call, job)
       end
-      use(place, id, verdict, job, marked[at] == 1, reason)
+      use(place, id, verdict, job, reason)
     end
   end
 end
@@ -1501,7 +1509,7 @@ end
 local function apply_verdicts(call, ids)
   local queue, counts, handled = call.queue, call.counts, call.handled
   local new_marks, leaving, returning, moved, gone = {}, {}, {}, {}, {}
-  judge(call, ids, function(place, id, verdict, job, _, reason)
+  judge(call, ids, lockless_places(call, ids), function(place, id, verdict, job, reason)
     if verdict == "odd" then
       note(call, id, job.odd)
       return
@@ -1554,36 +1562,88 @@ end
 -- Says what a check would do, and writes nothing. Takes the `call` of stalled/call. Needs:
 
 local MOST_DATA = 65536 -- bytes of the data of a job that a report returns
+local NOT_KNOWN = -1
 
--- One row of a report. Its numbers and words share a line, which costs clients less than nine
--- values do; the data comes last, and only if it is not large.
-local function describe_active(call, id, verdict, later, is_marked)
-  local fields = attempt("HMGET", call.prefix .. id, "name", "pb", "stc", "atm", "processedOn", "data") or {}
-  local data, started_at = fields[6] or "", number(fields[5])
-  local line = table.concat({
-    redis.call("PTTL", call.prefix .. id .. ":lock"), is_marked and 1 or 0, digits(counter(fields[3])),
-    digits(counter(fields[4])), verdict, later, started_at and digits(started_at) or "",
-    started_at and digits(math.max(tonumber(call.timestamp) - started_at, 0)) or "",
-  }, " ")
-  return { id, fields[1] or "", fields[2] or "", line, #data <= MOST_DATA and data }
-end
+-- In the order of VERDICTS in protocol/active_jobs.py.
+local CODES = { healthy = 0, mark = 1, requeue = 2, fail = 3, drop = 4, copy = 5, odd = 6 }
 
--- Adds a row for each id to the verdicts of the call. Returns 0: none has left `active`.
-local function report_verdicts(call, ids)
-  local found = {}
-  judge(call, ids, function(place, id, verdict, job)
+-- Calls `use(place, verdict, later, job)` for the ids at the places without a lock: `later` is the
+-- verdict once a check has marked the job.
+local function foresee(call, ids, places, use)
+  judge(call, ids, places, function(place, id, verdict, job)
     if verdict == "requeue" or verdict == "fail" then
       call.handled[id] = job.attempts_started
     end
-    found[place] = { verdict, verdict == "mark" and verdict_when_stalled(call, job) or verdict }
+    use(place, CODES[verdict], verdict == "mark" and CODES[verdict_when_stalled(call, job)] or CODES[verdict], job)
+  end)
+end
+
+-- Adds a text about those of these ids that have no lock.
+local function report_verdicts(call, ids)
+  local parts = {}
+  foresee(call, ids, lockless_places(call, ids), function(place, verdict, later)
+    local at = #parts
+    parts[at + 1], parts[at + 2] = struct.pack(">I4BB", #ids[place], verdict, later), ids[place]
+  end)
+  call.reports[#call.reports + 1] = table.concat(parts)
+  return 0
+end
+
+-- The places of the ids without a lock, oldest first, and for all the TTL of their locks.
+local function lockless_places_and_ttls(call, ids)
+  local places, ttls = {}, {}
+  for place = #ids, 1, -1 do
+    ttls[place] = redis.call("PTTL", call.prefix .. ids[place] .. ":lock")
+    if ttls[place] == -2 then
+      places[#places + 1] = place
+    end
+  end
+  return places, ttls
+end
+
+-- The same fields of a job that was read before it was judged, and of one that was not.
+local function fields_of(call, id, job)
+  if job and job.key then
+    return job.name, job.data, job.worker, job.stalls, job.attempts, job.started_at
+  end
+  local fields = attempt("HMGET", call.prefix .. id, "name", "data", "pb", "stc", "atm", "processedOn") or {}
+  return fields[1], fields[2], fields[3], counter(fields[4]), counter(fields[5]), fields[6]
+end
+
+-- Adds a text about all these ids, since one for each would cost clients far more. The order is
+-- that of JOB in protocol/active_jobs.py.
+local function report_jobs(call, ids)
+  local timestamp, parts, verdicts, laters, jobs = tonumber(call.timestamp), {}, {}, {}, {}
+  local places, ttls = lockless_places_and_ttls(call, ids)
+  foresee(call, ids, places, function(place, verdict, later, job)
+    verdicts[place], laters[place], jobs[place] = verdict, later, job
   end)
   local marked = membership("SMISMEMBER", call.marks, ids)
   for place = #ids, 1, -1 do
-    local verdicts = found[place] or { "healthy", "healthy" }
-    call.verdicts[#call.verdicts + 1] =
-      describe_active(call, ids[place], verdicts[1], verdicts[2], marked[place] == 1)
+    local id = ids[place]
+    local name, data, worker, stalls, attempts, started_at = fields_of(call, id, jobs[place])
+    name, data, worker, started_at = name or "", data or "", worker or "", number(started_at)
+    local is_large = #data > MOST_DATA
+    data = is_large and "" or data
+    local at = #parts
+    parts[at + 1] = struct.pack(">I4I4I4I4i8i8i8i8i8BBBB", #id, #name, #worker, #data, math.min(ttls[place], 2 ^ 53),
+      stalls, attempts, started_at and math.max(started_at, NOT_KNOWN) or NOT_KNOWN,
+      started_at and math.max(timestamp - started_at, 0) or NOT_KNOWN, marked[place] or 0,
+      verdicts[place] or CODES.healthy, laters[place] or CODES.healthy, is_large and 1 or 0)
+    parts[at + 2], parts[at + 3], parts[at + 4], parts[at + 5] = id, name, worker, data
   end
+  call.reports[#call.reports + 1] = table.concat(parts)
   return 0
+end
+
+-- Makes the report that the call asks for. Returns true when there are no ids beyond it.
+local function report(call)
+  if call.only_id ~= "" then
+    report_jobs(call, redis.call("LPOS", call.queue.active, call.only_id) and { call.only_id } or {})
+    return true
+  end
+  resume(call)
+  return walk(call, call.mode == "report" and report_jobs or report_verdicts)
 end
 
 --- commands/moveStalledJobsToWait-8.lua
@@ -1618,8 +1678,7 @@ if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 if call.is_report then
-  resume(call)
-  return reply(call, -1, walk(call, report_verdicts))
+  return reply(call, -1, report(call))
 end
 local answer = recorded_reply(call)
 if answer then
