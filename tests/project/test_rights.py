@@ -58,8 +58,9 @@ def test_a_script_that_would_stop_halfway_writes_nothing_and_names_the_command(s
 def test_a_user_who_may_only_read_can_run_what_only_reads(server, admin):
     with user(server, admin, "~emq:* +eval +evalsha +time +@read") as client:
         checker = StalledChecker(client)
-        first = checker.inspect("q")[0]
-        assert first.verdict == checker.inspect_job("q", first.job_id).verdict == checker.verdicts("q")[0].verdict == "mark"
+        first, verdict = checker.inspect("q")[0], checker.verdicts("q")[0]
+        assert checker.inspect_job("q", first.job_id) == first
+        assert first.verdict == verdict.verdict == "mark"
         assert not checker.job_stalled("q", "a")
         with pytest.raises(QueueRefused, match="may not run SET"):
             StalledChecker(client).check("q")
