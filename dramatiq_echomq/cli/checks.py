@@ -7,7 +7,9 @@ from ..protocol.records import ActiveJob, StalledCheck
 from ..protocol.replies import foreseen_check
 from .exits import FOUND, OK
 from .session import Session, one_queue, some_queues, with_session
-from .tables import table
+from .tables import table_or_lines
+
+COLUMNS = ("job", "message", "name", "arguments", "worker", "active for", "lock left", "stalls", "verdict")
 
 MEANING = {
     "healthy": "its lock is held",
@@ -30,9 +32,10 @@ def inspect(session: Session, queue_name: str) -> int:
     """
     info = session.inspector.queue(queue_name)
     found = session.checker.inspect(queue_name)
-    columns = ["job", "message", "name", "arguments", "worker", "active for", "lock left", "stalls", "verdict"]
-    rows = [_row(job) for job in found]
-    session.answer(found, table(columns, rows) if rows else f"No job of queue {info.name!r} is active.")
+    if found and not session.as_json:
+        session.answer(found, table_or_lines(COLUMNS, [_row(job) for job in found]))
+    else:
+        session.answer(found, f"No job of queue {info.name!r} is active.")
     return OK if all(job.verdict == "healthy" for job in found) else FOUND
 
 

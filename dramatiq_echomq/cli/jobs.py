@@ -8,7 +8,7 @@ from rich.table import Table
 from ..inspection.words import NOTHING, arguments, duration, moment, waits_for
 from ..protocol.job_info import STATES, JobInfo
 from .session import Session, one_queue, with_session
-from .tables import table
+from .tables import table_or_lines
 
 #: The states that are listed unless told otherwise: completed jobs are many and fine.
 USUAL = tuple(state for state in STATES if state != "completed")
@@ -43,9 +43,9 @@ def jobs(session: Session, queue_name: str, states: tuple[str, ...], limit: int,
     session.answer(found, *lines)
 
 
-def overview(found: list[JobInfo], now: int) -> Table:
+def overview(found: list[JobInfo], now: int) -> Table | str:
     columns = ["state", "job", "message", "name", "arguments", "when", "starts", "stalls", "worker", "reason"]
-    return table(columns, [_row(job, now) for job in found])
+    return table_or_lines(columns, [_row(job, now) for job in found])
 
 
 def _row(job: JobInfo, now: int) -> list[object]:

@@ -69,15 +69,15 @@ class Session:
 
 def plain(value: Any) -> Any:
     """Return what JSON can say of records."""
+    if value is None or isinstance(value, str | int | float):  # most values by far
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return value
-    return [plain(item) for item in value]
+    return [plain(item) for item in value] if isinstance(value, Iterable) else value
 
 
 def with_session(*settings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

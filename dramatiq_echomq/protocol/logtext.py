@@ -12,7 +12,9 @@ LONGEST_TEXT = 400
 
 def on_one_line(text: str) -> str:
     """Return a text for a log line, whatever is in it."""
-    printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:LONGEST_TEXT])
+    printable = text[:LONGEST_TEXT]
+    if not printable.isprintable():
+        printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in printable)
     return printable + ("…" if len(text) > LONGEST_TEXT else "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -135,6 +136,23 @@ def test_inspect_exits_with_1_when_a_job_has_no_lock(client, command):
     listed = command("inspect", "q", "--json").data
     assert [(job["job_id"], job["verdict"]) for job in listed] == [("a", "fail"), ("b", "healthy")]
     assert command("inspect", "q", "--max-stalled-count", "9", "--json").data[0]["verdict"] == "requeue"
+
+
+@pytest.mark.parametrize("look", [("jobs", "q"), ("inspect", "q")], ids=" ".join)
+def test_many_rows_are_lines_that_say_what_a_table_does(client, command, monkeypatch, look):
+    put_busy_queue(client)
+    odd = {"pb": "[red]x\n", "name": "工作", "data": '["' + "é" * 80 + '", 1.5]', "stc": "12345"}
+    put(client, active=["odd"], jobs={"odd": odd})
+
+    def words() -> list[list[str]]:
+        out = command(*look).out
+        return [re.split(r"  +", re.sub(r"\d+(\.\d)? s", "… s", line).strip()) for line in out.splitlines()]
+
+    table = words()
+    monkeypatch.setattr("dramatiq_echomq.cli.tables.MOST_ROWS", 1)
+
+    assert words() == table
+    assert len(table) > 2
 
 
 #: What a user needs who only looks; with +client|list as well workers are seen, with +info the server is looked at.
