@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,6 +30,10 @@ from .queue_control import QueueControl
 from .rules import rules_of
 from .stalled_failures import StalledFailures
 from .worker_id import WorkerId, worker_name
+
+
+#: All of this process.
+_brokers: weakref.WeakSet[EchoMQBroker] = weakref.WeakSet()
 
 
 class EchoMQBroker(LockingBroker, QueueControl):
@@ -103,8 +109,18 @@ class EchoMQBroker(LockingBroker, QueueControl):
         self.queues: set[str] = set()
         self.actor_options.update(POLICY_OPTIONS)
         self.worker_id: WorkerId = WorkerId()
-        self.in_flight: InFlightJobs = InFlightJobs(self.settings.lock_duration)
         self.connections: Connections = Connections(self.client, type(self).__name__)
+        self.presence: Presence | None = self._make_presence() if self.settings.crash_detection else None
+        self.hold_nothing()
+        _brokers.add(self)
+        self._policies: str | None = None
+        self.add_middleware(StalledFailures(self.connections.commands, self.settings.prefix))
+
+    def hold_nothing(self) -> None:
+        """Begin as a process that holds no job.  A forked child does: jobs, locks
+        to renew, calls under way and whatever threads have locked are its parent's.
+        """
+        self.in_flight: InFlightJobs = InFlightJobs(self.settings.lock_duration)
         self.locks: LockManager = LockManager(
             self.connections.renewing,
             self.in_flight,
@@ -113,10 +129,7 @@ class EchoMQBroker(LockingBroker, QueueControl):
             report=lambda smallest_ttl: send_signal(self, "after_locks_renewed", smallest_ttl=smallest_ttl),
             tell_lost=lambda job: send_signal(self, "after_lock_lost", job.queue_name, job.job_id),
         )
-        self.presence: Presence | None = self._make_presence() if self.settings.crash_detection else None
         self._channels: dict[str, QueueChannel] = {}
-        self._policies: str | None = None
-        self.add_middleware(StalledFailures(self.connections.commands, self.settings.prefix))
 
     def declare_actor(self, actor: Actor[Any, Any]) -> None:
         require_options(actor.options, f"option of actor {actor.actor_name!r}")
@@ -224,3 +237,12 @@ class EchoMQBroker(LockingBroker, QueueControl):
 
     def _keys_of(self, queue_name: str) -> QueueKeys:
         return QueueKeys(queue_name, self.settings.prefix)
+
+
+def _leave_jobs_to_parent() -> None:
+    for broker in tuple(_brokers):
+        broker.hold_nothing()
+
+
+if hasattr(os, "register_at_fork"):  # where there are forks
+    os.register_at_fork(after_in_child=_leave_jobs_to_parent)
