@@ -31,7 +31,6 @@ from .rules import rules_of
 from .stalled_failures import StalledFailures
 from .worker_id import WorkerId, worker_name
 
-
 #: All of this process.
 _brokers: weakref.WeakSet[EchoMQBroker] = weakref.WeakSet()
 
