@@ -396,12 +396,23 @@ local function read_row_fields(queue, id)
   return fields, redis.call("EXISTS", key) == 1 and -1 or 0
 end
 
+-- One text of all fields, since clients take longer for twenty: how long each is, or -1 for one that
+-- is not there, and then all of them.
+local function pack_fields(fields)
+  local sizes, texts = {}, {}
+  for at = 1, #ROW_FIELDS do
+    sizes[at], texts[at] = fields[at] and #fields[at] or -1, fields[at] or ""
+  end
+  return struct.pack(">" .. ("i4"):rep(#ROW_FIELDS), unpack(sizes)) .. table.concat(texts)
+end
+
 local WAITING = { wait = true, paused = true, prioritized = true }
 
--- Describes a job: its id, 1 when there is one (0 without a hash, -1 for what is no job), the TTL of its lock in ms (-2 without), its score
--- where it has one, the size of its data, its fields, and for one that waits for a worker since when, in ms, and 1 if that
--- is known, 0 if it may be later. Data beyond `look.most_data` bytes is left out; `look.now` is the time in ms, and
--- `look.events` how many of them may be looked at.
+-- Describes a job: its id, 1 when there is one (0 without a hash, -1 for what is no job), the TTL of its
+-- lock in ms (-2 without), its score where it has one, the size of its data, its fields in one text, and
+-- for one that waits for a worker since when, in ms, and 1 if that is known, 0 if it may be later. Data
+-- beyond `look.most_data` bytes is left out; `look.now` is the time in ms, and `look.events` how many of
+-- them may be looked at.
 local function describe_row(queue, id, state, score, fields, there, look)
   local size = #(fields[2] or "")
   if size > look.most_data then
@@ -412,7 +423,7 @@ local function describe_row(queue, id, state, score, fields, there, look)
     local since, is_known = waiting_since(queue, id, fields, look.now, look.events)
     waits = { digits(since), is_known and 1 or 0 }
   end
-  return { id, there, redis.call("PTTL", queue.prefix .. id .. ":lock"), score or "", size, fields, waits }
+  return { id, there, redis.call("PTTL", queue.prefix .. id .. ":lock"), score or "", size, pack_fields(fields), waits }
 end
 
 --- commands/describeQueue-1.lua

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterable
 
 from .keys import id_to_text
+from .payload import make_late
 from .records import ActiveJob, JobVerdict
 
 #: What stands before the id, name, worker and data of a job: how long they are; the TTL of its lock, stalls, attempts,
@@ -54,8 +55,9 @@ def read_jobs(reports: Iterable[bytes]) -> list[ActiveJob]:
             raw_id = report[id_at:name_at]
             if verdict in Copies.LEAVING and copies.has(raw_id):
                 verdict = later = COPY
-            job = ActiveJob.__new__(ActiveJob)
-            job.__dict__.update(  # without what its data says: see PayloadField
+            job = make_late(
+                ActiveJob,
+                None if is_large else report[data_at:at],
                 job_id=id_to_text(raw_id),
                 name=report[name_at:worker_at].decode("utf-8", "backslashreplace"),
                 worker=report[worker_at:data_at].decode("utf-8", "backslashreplace"),
@@ -67,7 +69,6 @@ def read_jobs(reports: Iterable[bytes]) -> list[ActiveJob]:
                 verdict_once_marked=VERDICTS[later],
                 started_at=None if started_at < 0 else started_at,
                 age=None if age < 0 else age,
-                _data=None if is_large else report[data_at:at],
             )
             jobs.append(job)
     return jobs

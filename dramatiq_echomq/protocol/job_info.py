@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import dataclass
 from typing import Any
 
 from .keys import id_to_text
-from .payload import Payload, read_payload
+from .payload import make_late, with_late_payload
 
 #: The fields of a job that a script returns; the order is that of lua/src/includes/inspect/row.lua.
 FIELDS = (
     *("name", "data", "opts", "timestamp", "delay", "priority", "processedOn", "finishedOn", "pb", "ats", "atm", "stc"),
     *("failedReason", "returnvalue", "stacktrace", "parentKey", "rjk", "deid", "defa", "progress"),
 )
+
+#: How long each is, or -1 for one that is not there: what stands before all of them.
+SIZES = struct.Struct(f">{len(FIELDS)}i")
 
 #: The states that a job can be in, in the order in which it goes through them.
 STATES = ("delayed", "waiting-children", "prioritized", "wait", "paused", "active", "completed", "failed")
@@ -22,6 +26,7 @@ STATES = ("delayed", "waiting-children", "prioritized", "wait", "paused", "activ
 LISTS = ("wait", "paused", "active")
 
 
+@with_late_payload
 @dataclass(frozen=True)
 class JobInfo:
     """One job of a queue.  Times are ms since the epoch, None where there is none.
@@ -101,24 +106,20 @@ class JobInfo:
 
 def job_info(queue_name: str, state: str, row: list[Any]) -> JobInfo:
     """Make a job's record of the row that a script returned."""
-    raw_id, there, lock_ttl, score, data_size, values, waits = row
-    fields = dict(zip(FIELDS, values, strict=False))
-    texts = {name: _text(value) for name, value in fields.items()}
-    job_id, data = id_to_text(raw_id), fields.get("data")
-    is_left_out = data is None and data_size > 0
-    payload = Payload("") if is_left_out else read_payload(data or b"", job_id)
-    opts = _object(texts.get("opts", ""))
-    return JobInfo(
+    raw_id, there, lock_ttl, score, data_size, packed, waits = row
+    fields = _unpacked(packed)
+    data = fields.pop("data", None if data_size else b"")
+    texts = {name: value.decode("utf-8", "backslashreplace") for name, value in fields.items()}
+    return make_late(
+        JobInfo,
+        data,
         queue_name=queue_name,
-        job_id=job_id,
+        job_id=id_to_text(raw_id),
         state=state if there == 1 else "missing",
         name=texts.get("name", ""),
-        message_id=payload.message_id,
-        args=payload.args,
-        kwargs=payload.kwargs,
-        data=None if is_left_out else (data or b""),
+        data=data,
         data_size=data_size,
-        opts=opts,
+        opts=_object(texts.get("opts", "")),
         added_at=_time(texts.get("timestamp")),
         waiting_since=int(waits[0]) or None if waits else None,
         waiting_since_is_known=bool(waits and waits[1]),
@@ -141,8 +142,14 @@ def job_info(queue_name: str, state: str, row: list[Any]) -> JobInfo:
     )
 
 
-def _text(value: bytes | None) -> str:
-    return "" if value is None else value.decode("utf-8", "backslashreplace")
+def _unpacked(packed: bytes) -> dict[str, bytes]:
+    """Return the fields that a job has."""
+    fields, at = {}, SIZES.size
+    for name, size in zip(FIELDS, SIZES.unpack_from(packed), strict=True):
+        if size >= 0:
+            fields[name] = packed[at : at + size]
+            at += size
+    return fields
 
 
 def _number(text: str | None) -> int:
@@ -157,6 +164,8 @@ def _time(text: str | None) -> int | None:
 
 
 def _object(text: str) -> dict[str, Any]:
+    if text in ("", "{}"):
+        return {}
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -165,8 +174,10 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _texts(text: str) -> tuple[str, ...]:
+    if not text:
+        return ()
     try:
-        value = json.loads(text or "[]")
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return (text,)
     return tuple(str(item) for item in value) if isinstance(value, list) else (str(value),)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .clients import REDIS_ERRORS
 from .keys import QueueKeys
+
+Record = TypeVar("Record")
 
 #: The fields that make a JSON object one of Dramatiq's messages.
 MESSAGE_FIELDS = {"queue_name", "actor_name", "args", "kwargs", "options", "message_id", "message_timestamp"}
@@ -30,35 +33,43 @@ class Payload:
     kwargs: dict[str, Any] | None = None
 
 
-class PayloadField:
+class LateField:
     """A field of a record that is read from the job's data when somebody first
     asks for it: most do not, and it takes longer than all else.
-
-    A record that is made with its field has it as it has any other.  One that
-    is made without has ``job_id`` and ``_data`` instead: the data, or None
-    where it was left out.
-
-    Parameters:
-      default: What it is in a record made without data.
     """
 
-    def __init__(self, default: Any) -> None:
-        self.default = default
-
-    def __set_name__(self, owner: type, name: str) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
 
     def __get__(self, record: Any, owner: type | None = None) -> Any:
         if record is None:
-            return self.default  # as dataclasses ask for it
+            return self
         payload = Payload("") if record._data is None else read_payload(record._data, record.job_id)
-        record.__dict__.update(message_id=payload.message_id, args=payload.args, kwargs=payload.kwargs)
+        record.__dict__.update(vars(payload))
         return record.__dict__[self.name]
 
 
-def payload_field(default: Any) -> Any:
-    """Return a :class:`PayloadField` for a dataclass, whose annotation says what is read."""
-    return PayloadField(default)
+def with_late_payload(record_type: type[Record]) -> type[Record]:
+    """Let records of a dataclass be made by :func:`make_late`: without their
+    ``message_id``, ``args`` and ``kwargs``, which those that are made as usual
+    have at once.
+    """
+    for field in dataclasses.fields(Payload):
+        setattr(record_type, field.name, LateField(field.name))
+    return record_type
+
+
+def make_late(record_type: type[Record], data: bytes | None, /, **fields: Any) -> Record:
+    """Make a record of a job.
+
+    Parameters:
+      record_type(type)
+      data(bytes): The job's data; None where it was left out.
+      **fields: All fields but those that are in the data.
+    """
+    record = record_type.__new__(record_type)
+    record.__dict__.update(fields, _data=data)
+    return record
 
 
 def read_payload(data: bytes, job_id: str) -> Payload:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .payload import payload_field
+from .payload import with_late_payload
 
 #: What each reason starts with for which a check fails a job, ours and those of other runtimes.
 STALLED = "job stalled"
@@ -87,6 +87,7 @@ class StalledCheck:
     hold: StalledHold | None = None
 
 
+@with_late_payload
 @dataclass(frozen=True)
 class ActiveJob:
     """A job in ``active``, and what the next check would do to it.
@@ -122,9 +123,9 @@ class ActiveJob:
     verdict_once_marked: str
     started_at: int | None = None
     age: int | None = None
-    message_id: str = payload_field("")
-    args: tuple[Any, ...] | None = payload_field(None)
-    kwargs: dict[str, Any] | None = payload_field(None)  # noqa: RUF009
+    message_id: str = ""
+    args: tuple[Any, ...] | None = None
+    kwargs: dict[str, Any] | None = None
 
     @property
     def id(self) -> str:

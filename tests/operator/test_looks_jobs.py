@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from dataclasses import asdict, replace
+
 import pytest
 
-from dramatiq_echomq import JobNotFound, QueueInspector
+from dramatiq_echomq import JobInfo, JobNotFound, QueueInspector
+from dramatiq_echomq.protocol.job_info import FIELDS
 
 from ..support.operator_data import MESSAGE_ID, message_data
-from ..support.queue_data import NOW, put
+from ..support.queue_data import NOW, key, put
 
 
 def ids(jobs) -> list[str]:
@@ -49,6 +54,47 @@ def test_a_job_says_all_that_it_knows(busy):
     assert (old.reason, old.stacktrace, old.finished_at) == ("ValueError: x", ("line 1",), NOW - 4)
     assert busy.job("q", "later").job.due_at == NOW + 60_000
     assert busy.job("q", "done").job.return_value == "3"
+
+
+def test_each_field_is_told_whatever_bytes_it_has(client):
+    fields = {name: f"\\{name}\0".encode() + b"\xff\n" for name in FIELDS}
+    some = dict(list(fields.items())[::2])
+    empty = dict.fromkeys(FIELDS, b"")
+    for job_id, its_fields in {b"\xff\0:1": fields, b"some": {**some, "data": b""}, b"empty": empty}.items():
+        client.hset(key("q", job_id), mapping=its_fields)
+        client.lpush("emq:q:wait", job_id)
+
+    def texts(job: JobInfo) -> tuple[str, ...]:
+        return (job.name, job.worker, job.reason, job.return_value, *job.stacktrace, job.parent_key, job.progress)
+
+    def shown(*names: str) -> tuple[str, ...]:
+        return tuple(f"\\{name}\0\\xff\n" if name else "" for name in names)
+
+    whole, partly, hollow = QueueInspector(client).jobs("q", "wait").jobs
+    assert whole.job_id == "\udcff\0:1"
+    assert texts(whole) == shown("name", "pb", "failedReason", "returnvalue", "stacktrace", "parentKey", "progress")
+    assert (whole.data, whole.args) == (fields["data"], None)
+    assert texts(partly) == shown("name", "pb", "failedReason", "", "stacktrace", "", "")
+    assert (partly.data, partly.deduplication_id) == (b"", "")
+    assert texts(hollow) == ("",) * 6
+    for job in (whole, partly, hollow):
+        assert job.message_id == job.job_id
+
+
+@pytest.mark.parametrize("data", [message_data(x=[]), '{"a": 1}', "[" * 30_000, "\x80", "", "x" * 70_000])
+def test_a_record_whose_data_nobody_has_read_is_like_one_that_was_made_with_it(client, data):
+    put(client, wait=["a"], jobs={"a": {"data": data}})
+
+    def look() -> JobInfo:
+        (job,) = QueueInspector(client).jobs("q", "wait").jobs
+        return job
+
+    made = JobInfo(**asdict(look()))
+
+    assert look() == made
+    assert repr(look()) == repr(made)
+    for treat in (copy.copy, copy.deepcopy, lambda job: pickle.loads(pickle.dumps(job)), replace):
+        assert treat(look()) == made
 
 
 def test_pages_follow_each_other(client):
