@@ -16,15 +16,14 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import redis
 from bullmq.redis_connection import SCRIPT_DEFINITIONS, loadScript
+from longest_ping import LongestWait, pinging
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # where the tests and their server are
 
@@ -41,12 +40,16 @@ ALONE = [
     ("1 dead in 100", 50_000),
     ("1 dead in 100", 500_000),
 ]
+REPORTED = [("healthy", 100_000), ("1 dead in 100", 100_000), ("dead", 100_000)]
 MILLION = [("dead", 1_000_000), ("healthy", 1_000_000)]
 
 #: The most that our time may be, as a part of BullMQ's.
 MOST_OF_BULLMQ = {("dead", 10_000): 0.20, ("dead", 20_000): 0.15, ("healthy", 20_000): 1.2, ("healthy", 100_000): 1.2}
 MOST_FOR_TEN_TIMES_THE_JOBS = 12.0
 MOST_MS_OF_A_PING = 10.0
+
+#: The most that `inspect` may take as a part of the next check. It reads each job; a check, none that has a lock.
+MOST_OF_A_CHECK = 12.0
 
 FILL = """
 for number = tonumber(ARGV[2]), tonumber(ARGV[3]) do
@@ -83,6 +86,7 @@ def main() -> None:
         print(f"{_machine()}; {_server_version(client)}; bullmq {version('bullmq')}; medians of {options.runs} runs.\n")
         missed = compare(client, options.runs)
         missed += measure_alone(client, server.port, ALONE + (MILLION if options.million else []), options.runs)
+        missed += measure_reports(client, server.port, options.runs)
     for target in missed:
         print(f"missed: {target}")
     sys.exit(1 if missed else 0)
@@ -129,6 +133,34 @@ def measure_alone(client: redis.Redis, port: int, cases: list[tuple[str, int]], 
     return missed
 
 
+def measure_reports(client: redis.Redis, port: int, runs: int) -> list[str]:
+    """Measure what is told of jobs, beside the next check of the same ones."""
+    rows, missed, checker = [], [], StalledChecker(client)
+    for state, number in REPORTED:
+        took: dict[str, list[float]] = {"verdicts": [], "inspect": [], "check": []}
+        with pinging(port) as longest:
+            for _ in range(runs):
+                fill(client, state, number)
+                longest.restart()
+                for name, times in took.items():
+                    times.append(seconds(getattr(checker, name), KEYS.queue_name) * 1000)
+                longest.note()
+        times = {name: statistics.median(found) for name, found in took.items()}
+        ratio, wait = times["inspect"] / times["check"], statistics.median(longest.waits)
+        cells = [f"{times[name]:,.0f}" for name in ("check", "verdicts", "inspect")]
+        rows.append([f"{number:,} {state}", *cells, f"{ratio:.1f}", f"{wait:.1f}"])
+        if ratio > MOST_OF_A_CHECK:
+            missed.append(f"inspect of {number:,} {state} took {ratio:.1f} checks, not at most {MOST_OF_A_CHECK}")
+    print_table(["jobs", "next check", "verdicts", "inspect", "inspect / check", "longest PING, median"], rows)
+    return missed
+
+
+def seconds(call: Callable[..., object], *args: object) -> float:
+    start = time.perf_counter()
+    call(*args)
+    return time.perf_counter() - start
+
+
 def run(
     client: redis.Redis,
     check: Callable[[redis.Redis], int],
@@ -137,10 +169,7 @@ def run(
     longest: LongestWait | None = None,
 ) -> Times:
     """Fill the queue and check it twice."""
-    client.flushall()
-    fill = client.register_script(FILL)
-    for start in range(1, number + 1, 10_000):
-        fill(keys=[KEYS.active], args=[KEYS.base, start, min(start + 9_999, number), state])
+    fill(client, state, number)
     if longest:
         longest.restart()
     start = time.perf_counter()
@@ -156,6 +185,13 @@ def run(
     return Times((middle - start) * 1000, (end - middle) * 1000)
 
 
+def fill(client: redis.Redis, state: str, number: int) -> None:
+    client.flushall()
+    script = client.register_script(FILL)
+    for start in range(1, number + 1, 10_000):
+        script(keys=[KEYS.active], args=[KEYS.base, start, min(start + 9_999, number), state])
+
+
 def our_check(client: redis.Redis) -> int:
     return StalledChecker(client).check(KEYS.queue_name).recovered
 
@@ -165,42 +201,6 @@ def check_of_bullmq(client: redis.Redis) -> int:
     script = client.register_script(loadScript(SCRIPT_DEFINITIONS["moveStalledJobsToWait"]))
     names = ["stalled", "wait", "active", "stalled-check", "meta", "paused", "marker", "events", "repeat"]
     return len(script(keys=[KEYS.base + name for name in names], args=[1, KEYS.base, int(time.time() * 1000), 30_000]))
-
-
-class LongestWait:
-    """The longest wait for a PING, measured by another process."""
-
-    def __init__(self, shared) -> None:
-        self.shared = shared
-        self.waits: list[float] = []
-
-    def restart(self) -> None:
-        time.sleep(0.05)  # a PING that waits now is of the time before
-        self.shared.value = 0.0
-
-    def note(self) -> None:
-        time.sleep(0.05)
-        self.waits.append(self.shared.value)
-
-
-@contextmanager
-def pinging(port: int) -> Iterator[LongestWait]:
-    """Have a process that pings the server every ms."""
-    shared, stop = multiprocessing.Value("d", 0.0), multiprocessing.Event()
-    process = multiprocessing.Process(target=_ping, args=(port, shared, stop), daemon=True)
-    process.start()
-    yield LongestWait(shared)
-    stop.set()
-    process.join()
-
-
-def _ping(port: int, shared, stop: Event) -> None:
-    client = redis.Redis(port=port)
-    while not stop.is_set():
-        start = time.perf_counter()
-        client.ping()
-        shared.value = max(shared.value, (time.perf_counter() - start) * 1000)
-        time.sleep(0.001)
 
 
 def median(times: list[Times]) -> Times:
