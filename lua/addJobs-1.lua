@@ -307,11 +307,6 @@ local function priority_score(queue, priority)
   return digits(priority * 2 ^ 32 + count % 2 ^ 32)
 end
 
--- The name of the list or set in which a job of a priority waits.
-local function place_of_waiting(queue, priority)
-  return (priority > 0 and queue.prioritized or waiting_list(queue)):sub(#queue.prefix + 1)
-end
-
 -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
 local function make_available(queue, id, priority, push)
   if priority > 0 then

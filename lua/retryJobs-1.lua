@@ -233,33 +233,6 @@ local function ms_of(iso)
   return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000 + (tonumber(ms) or 0)
 end
 
---- includes/queue/history.lua
--- The history of a job: lines in its log, which dashboards show under the job. One that ends in
--- " to " and the name of a list says since when the job waits there. Needs:
-
--- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
--- is no list is left as it is.
-local function add_to_history(key, opts, ms, text)
-  local log = key .. ":logs"
-  local kept_lines = number(opts.kl) or number(opts.keepLogs) or 0
-  if attempt("RPUSH", log, iso_time(ms) .. " " .. text) and kept_lines >= 1 then
-    attempt("LTRIM", log, digits(-math.floor(kept_lines)), -1)
-  end
-end
-
---- includes/queue/time.lua
--- The time that a script goes by. Needs:
-
--- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
--- workers differ, so only tests and other runtimes give one.
-local function time_in_ms(given)
-  if given and number(given) ~= 0 then
-    return given
-  end
-  local time = redis.call("TIME")
-  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
-end
-
 --- includes/queue/lists.lua
 -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
 -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
@@ -315,6 +288,38 @@ local function waiting_list(queue)
   return queue.waiting_list
 end
 
+--- includes/queue/history.lua
+-- The history of a job: lines in its log, which dashboards show under the job. One that ends in
+-- " to " and the name of a list says since when the job waits there. Needs:
+
+-- The name of the list or set in which a job of a priority waits.
+local function place_of_waiting(queue, priority)
+  return (priority > 0 and queue.prioritized or waiting_list(queue)):sub(#queue.prefix + 1)
+end
+
+-- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
+-- is no list is left as it is.
+local function add_to_history(key, opts, ms, text)
+  local log = key .. ":logs"
+  local kept_lines = number(opts.kl) or number(opts.keepLogs) or 0
+  if attempt("RPUSH", log, iso_time(ms) .. " " .. text) and kept_lines >= 1 then
+    attempt("LTRIM", log, digits(-math.floor(kept_lines)), -1)
+  end
+end
+
+--- includes/queue/time.lua
+-- The time that a script goes by. Needs:
+
+-- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
+-- workers differ, so only tests and other runtimes give one.
+local function time_in_ms(given)
+  if given and number(given) ~= 0 then
+    return given
+  end
+  local time = redis.call("TIME")
+  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+
 --- includes/queue/line.lua
 -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
 -- queue's meta must have been read. Needs:
@@ -324,11 +329,6 @@ local function priority_score(queue, priority)
   local count = counter(redis.call("GET", queue.pc)) + 1
   redis.call("SET", queue.pc, digits(count))
   return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- The name of the list or set in which a job of a priority waits.
-local function place_of_waiting(queue, priority)
-  return (priority > 0 and queue.prioritized or waiting_list(queue)):sub(#queue.prefix + 1)
 end
 
 -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.

@@ -2,6 +2,12 @@
 -- " to " and the name of a list says since when the job waits there. Needs:
 --- include values
 --- include time
+--- include queue/lists
+
+-- The name of the list or set in which a job of a priority waits.
+local function place_of_waiting(queue, priority)
+  return (priority > 0 and queue.prioritized or waiting_list(queue)):sub(#queue.prefix + 1)
+end
 
 -- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
 -- is no list is left as it is.

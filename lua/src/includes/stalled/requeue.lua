@@ -1,6 +1,7 @@
 -- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
 --- include values
 --- include queue/line
+--- include queue/history
 --- include stalled/history
 
 -- Records the stall, unless the job ran beside other suspects. A job without a priority is added to
