@@ -104,16 +104,6 @@ local function queue_at(prefix)
   }
 end
 
--- All keys of a queue with their types.
-local function types_of(queue, ...)
-  return {
-    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-  }
-end
-
 --- includes/queue/time.lua
 -- The time that a script goes by. Needs:
 

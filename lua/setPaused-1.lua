@@ -26,6 +26,9 @@ local function queue_at(prefix)
   }
 end
 
+--- includes/queue/types.lua
+-- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
+
 -- All keys of a queue with their types.
 local function types_of(queue, ...)
   return {
@@ -88,28 +91,31 @@ local function attempt(...)
   return reply
 end
 
---- includes/types.lua
--- Whether keys have the types that they should have. Needs:
+--- includes/rarely types.lua
+local function mistyped(...)
+  -- Whether keys have the types that they should have. Needs:
 
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
       end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
     end
+    return nil
   end
-  return nil
+  return mistyped(...)
 end
 
 --- includes/queue/meta.lua
@@ -129,7 +135,7 @@ end
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types.
 local function refusal(queue, types)
-  local fault = mistyped(types)
+  local fault = #types > 0 and mistyped(types)
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
@@ -143,7 +149,7 @@ end
 
 --- includes/queue/wake.lua
 -- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
--- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
 
 -- Whether as many jobs are active as the queue's global concurrency allows.
 local function is_maxed(queue)
@@ -154,28 +160,6 @@ end
 local function wake(queue)
   if not queue.is_paused and not is_maxed(queue) then
     redis.call("ZADD", queue.marker, 0, "0")
-  end
-end
-
-local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
-
--- When the next delayed job is due in ms, or nil.
-local function next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096)
-end
-
--- In how many ms the next delayed job is due, or -1 without one.
-local function due_in(queue, timestamp)
-  local due = next_due(queue)
-  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
-end
-
--- Tells idle workers when the next delayed job is due.
-local function mark_next_due(queue)
-  local due = next_due(queue)
-  if due then
-    redis.call("ZADD", queue.marker, digits(due), "1")
   end
 end
 
@@ -194,10 +178,8 @@ local function write_although_full(queue)
   end
 end
 
---- includes/queue/lists.lua
--- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
--- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
--- jobs at any time. The queue's meta must have been read. Needs:
+--- includes/queue/join.lua
+-- How the lists `wait` and `paused` become one. Needs:
 
 local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
 
@@ -235,18 +217,28 @@ local function join_lists(queue, target)
   return target or longer
 end
 
--- The list in which jobs without a priority wait, with all of them in it.
-local function waiting_list(queue)
-  if not queue.waiting_list then
-    if not queue.is_paused then
-      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-    elseif redis.call("EXISTS", queue.wait) == 1 then
-      queue.waiting_list = join_lists(queue)
-    else
-      queue.waiting_list = queue.paused
-    end
+--- includes/queue/due.lua
+-- When the next delayed job is due. Needs:
+
+local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
+-- When the next delayed job is due in ms, or nil.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms a job is due, or -1 for none.
+local function how_soon(due, timestamp)
+  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
+end
+
+-- Tells idle workers when the next delayed job is due.
+local function mark_next_due(queue)
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
   end
-  return queue.waiting_list
 end
 
 --- commands/setPaused-1.lua

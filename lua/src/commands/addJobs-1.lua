@@ -16,6 +16,7 @@ Cost: O(log N) in the jobs delayed or prioritized, for each job.
 --]]
 --- include values
 --- include queue/keys
+--- include rarely queue/types
 --- include queue/meta
 --- include queue/time
 --- include queue/add

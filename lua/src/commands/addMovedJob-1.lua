@@ -16,6 +16,7 @@ Cost: O(log N) in the jobs delayed, prioritized or failed.
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/add
 

@@ -14,6 +14,7 @@ Cost: O(log N) in the jobs delayed or prioritized and in the schedulers.
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/full
 --- include queue/add

@@ -13,6 +13,7 @@ Cost: O(N) in the ids of `wait`, `paused` and `active`, and in the workers that 
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/time
 --- include inspect/page

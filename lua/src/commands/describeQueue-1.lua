@@ -15,6 +15,8 @@ Cost: O(N) in those workers, else O(1).
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
+--- include queue/due
 --- include queue/meta
 --- include queue/time
 --- include queue/wake

@@ -14,8 +14,8 @@ ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for
         beside other suspects
       7 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
       8 id of an earlier call whose reply was lost, or empty: its jobs are returned again, and no others
-      9 1 to look at the types of all keys of the queue, 0 of those alone that are written without being
-        read before
+      9 1 to look at the types of all keys of the queue, 0 where an earlier call found nothing odd: then
+        whatever raises does so before a job has left its place
       10 and on: seven for each job that has ended:
         id, token of the lock, "completed" or "failed", return value as JSON or the reason of the failure,
         stack trace as a JSON list of one text or empty, `ats` and `stc` that the job had when it was fetched
@@ -47,17 +47,19 @@ a job that was not kept: the outcome is 1 again.
 Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from its old end to each finished.
 --]]
 --- include values
---- include types
 --- include queue/keys
+--- include rarely queue/types
 --- include queue/meta
 --- include queue/events
 --- include queue/wake
+--- include queue/due
 --- include queue/time
+--- include rarely finish/types
 --- include finish/job
 --- include finish/jobs
---- include fetch/promote
+--- include rarely fetch/promote
 --- include fetch/jobs
---- include fetch/lost_call
+--- include rarely fetch/lost_call
 
 local queue = queue_at(ARGV[1])
 local rules = object(ARGV[3])
@@ -67,30 +69,32 @@ local fetch = {
   policies = object(ARGV[7]), jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
 }
 local lost_id, looks_at_all, first_part = ARGV[8], ARGV[9] == "1", 10
-local fetches = fetch.wanted > 0 or lost_id ~= ""
+local fetches, finishes = fetch.wanted > 0 or lost_id ~= "", #ARGV >= first_part
 
-local types = {}
-if looks_at_all and fetches then
-  types = types_of(queue, queue.limiter, "string")
-elseif looks_at_all or #ARGV >= first_part then
-  types = types_to_finish(queue)
+local types = fetches and { queue.marker, "zset" } or {}
+if looks_at_all then
+  types = fetches and types_of(queue, queue.limiter, "string") or types_to_finish(queue)
 end
 local fault = refusal(queue, types)
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-local has_emitted = false
+if finishes then
+  trim_events(queue) -- the first write, since it raises where `events` is no stream, and Redis does it although it is full
+end
 local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
+local due = next_due(queue)
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
 elseif fetches then
-  local has_promoted = promote_due_jobs(queue, fetch.timestamp)
+  if due and due <= tonumber(fetch.timestamp) then
+    trim_events(queue)
+    promote_due_jobs(queue, fetch.timestamp)
+    due = next_due(queue)
+  end
   local waiting = not queue.is_paused and how_many_wait(queue) or 0
   if waiting > 0 then
-    fault = #types == 0 and mistyped({ queue.active, "list", queue.marker, "zset", queue.events, "stream" })
-    if fault then
-      return redis.error_reply("ECHOMQ refuses the queue: " .. fault)
-    end
+    trim_events(queue)
     fetch_jobs(queue, fetch)
     if #fetch.jobs > 0 and waiting > #fetch.jobs then
       wake(queue)
@@ -98,13 +102,9 @@ elseif fetches then
   elseif not queue.is_paused then
     attempt("ZREM", queue.marker, "0") -- that of another worker, which had no free thread and put it back
   end
-  has_emitted = has_promoted or #fetch.jobs > 0
 end
 if has_finished then
   tell_what_is_left(queue)
 end
-if has_finished or has_emitted then
-  trim_events(queue)
-end
-return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
+return { outcomes, fetch.jobs, how_soon(due, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
   fetch.limited_for }

@@ -17,6 +17,7 @@ Cost: O(1) for each id that is looked at, beyond what it takes to get to the off
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/time
 --- include inspect/page

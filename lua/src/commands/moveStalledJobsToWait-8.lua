@@ -47,6 +47,7 @@ marks, and those left over at the end name ids that are no longer in `active`.
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/events
 --- include queue/full

@@ -10,6 +10,7 @@ Cost: O(log N) in the delayed jobs, for each id.
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/events
 --- include queue/wake

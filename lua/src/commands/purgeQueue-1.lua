@@ -13,6 +13,7 @@ Cost: O(log N) for each job.
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/remove
 

@@ -13,6 +13,7 @@ Works when Redis is at its maxmemory. Cost: O(log N) in the workers registered.
 --]]
 --- include queue/full
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/time
 --- include values

@@ -26,6 +26,7 @@ Cost: O(1) for each id looked at.
 --]]
 --- include queue/full
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/time
 --- include values

@@ -15,6 +15,7 @@ Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/time
 --- include queue/events

@@ -18,6 +18,7 @@ Cost: O(N) in the ids of `wait`, `paused` and `active`, for each id.
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/reserved
 --- include queue/time

@@ -13,6 +13,7 @@ Cost: for each job O(N) in `active` from its new end to the job, O(log N) in tho
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/events
 --- include queue/wake

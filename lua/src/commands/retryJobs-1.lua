@@ -14,6 +14,7 @@ Cost: O(log N) in the failed jobs, for each id.
 --]]
 --- include values
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/events
 --- include queue/wake

@@ -9,10 +9,12 @@ The ids of `wait` move to `paused`, or back. Returns 1.
 Cost: O(1), or O(N) in the ids of the shorter list when both hold some.
 --]]
 --- include queue/keys
+--- include queue/types
 --- include queue/meta
 --- include queue/wake
 --- include queue/full
---- include queue/lists
+--- include queue/join
+--- include queue/due
 
 local prefix, event = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)

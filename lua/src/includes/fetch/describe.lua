@@ -11,8 +11,8 @@ end
 
 -- A line costs clients less than seven values do.
 local function describe(id, token, fields, started, duration)
-  local line = table.concat({ token, digits(started), digits(counter(fields[4])), digits(duration),
-    digits(counter(fields[8])), fields[1] or "" }, " ")
+  local line = token .. string.format(" %.0f %.0f %.0f %.0f ", started, counter(fields[4]), duration, counter(fields[8]))
+    .. (fields[1] or "")
   if fields[5] or fields[9] then
     return { id, fields[2] or "", line, fields[5] or "", fields[7] or "", fields[9] or "" }
   end

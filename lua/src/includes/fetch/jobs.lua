@@ -19,20 +19,23 @@
 --- include fetch/limit
 --- include fetch/suspects
 --- include fetch/pop
+--- include rarely fetch/put_back
+--- include rarely fetch/put_last
 --- include fetch/describe
 
 local MOST_SKIPPED = 100 -- suspects to look past in one call
 
--- Gives a job to the worker, whose id has left the place where it waited.
+-- Gives a job to the worker, whose id is in `active` by now.
 local function fetch_job(queue, fetch, id, fields)
   local key, jobs = queue.prefix .. id, fetch.jobs
   local token = fetch.id .. ":" .. #jobs
   local started = counter(fields[3]) + 1
   local duration, policy = lock_duration_of(fetch, fields)
-  local own = policy.maxStalledCount and { "actorMaxStalledCount", digits(policy.maxStalledCount) } or {}
-  redis.call("LPUSH", queue.active, id)
-  redis.call("SET", key .. ":lock", token, "PX", digits(duration))
-  redis.call("HSET", key, "processedOn", fetch.timestamp, "pb", fetch.worker, "ats", digits(started), unpack(own))
+  redis.call("SET", key .. ":lock", token, "PX", duration)
+  redis.call("HSET", key, "processedOn", fetch.timestamp, "pb", fetch.worker, "ats", started)
+  if policy.maxStalledCount then
+    redis.call("HSET", key, "actorMaxStalledCount", policy.maxStalledCount)
+  end
   note_company(fetch, key, fields, started)
   emit(queue, "active", id, "prev", "waiting")
   jobs[#jobs + 1] = describe(id, token, fields, started, duration)
@@ -55,9 +58,13 @@ local function fetch_jobs(queue, fetch)
     end
     local fields = not is_reserved(id) and read_fields(queue, id)
     local there = fields and (fields[1] or redis.call("EXISTS", queue.prefix .. id) == 1)
-    if there and not may_run(fetch, fields) then
+    local is_skipped = there and not may_run(fetch, fields)
+    if is_skipped then
       skipped[#skipped + 1] = { id, score }
-    elseif there then
+    end
+    if is_skipped or not there then
+      redis.call("LPOP", queue.active)
+    else
       fetch_job(queue, fetch, id, fields)
       counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
@@ -65,7 +72,7 @@ local function fetch_jobs(queue, fetch)
   if #skipped == MOST_SKIPPED and #jobs == 0 then
     put_last(queue, skipped) -- so that the next call looks at others
     fetch.unseen = how_many_wait(queue)
-  else
+  elseif #skipped > 0 then
     put_back(queue, skipped)
   end
   count_under_limit(queue, counted)

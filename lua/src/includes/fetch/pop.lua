@@ -1,39 +1,19 @@
--- How ids leave the front of a queue, and how those that were skipped go back. Needs:
---- include queue/line
+-- How ids leave the front of a queue. Needs no other include.
 
--- The next id, with its score when it has a priority, or nil. `skipped` are the jobs popped
--- and not fetched: an id, and its score or nil, each.
+-- Moves the next id to the new end of `active`. Returns it, with its score when it has a priority, or
+-- nil. `skipped` are the jobs that were moved and are not fetched: an id, and its score or nil, each.
+-- When `active` is no list it raises, before anything has left its place.
 local function pop(queue, skipped)
-  local id = redis.call("RPOP", queue.wait)
+  local id = redis.call("RPOPLPUSH", queue.wait, queue.active)
   if id then
     return id
   end
+  redis.call("LLEN", queue.active)
   local first = redis.call("ZPOPMIN", queue.prioritized)
-  if not first[1] and #skipped == 0 then
+  if first[1] then
+    redis.call("LPUSH", queue.active, first[1])
+  elseif #skipped == 0 then
     redis.call("DEL", queue.pc)
   end
   return first[1], first[2]
-end
-
-local function put_back(queue, skipped)
-  for at = #skipped, 1, -1 do
-    local id, score = unpack(skipped[at])
-    if score then
-      redis.call("ZADD", queue.prioritized, score, id)
-    else
-      redis.call("RPUSH", queue.wait, id)
-    end
-  end
-end
-
--- Puts them behind all others, or all others of their priority.
-local function put_last(queue, skipped)
-  for _, entry in ipairs(skipped) do
-    local id, score = unpack(entry)
-    if score then
-      redis.call("ZADD", queue.prioritized, priority_score(queue, math.floor(tonumber(score) / 2 ^ 32)), id)
-    else
-      redis.call("LPUSH", queue.wait, id)
-    end
-  end
 end

@@ -2,17 +2,18 @@
 -- meta must have been read. Needs:
 --- include values
 --- include queue/wake
+--- include queue/remove
 --- include finish/event
 --- include finish/retention
---- include finish/next_job
---- include finish/stacktrace
---- include finish/metrics
---- include finish/gone
---- include finish/outcome
---- include queue/remove
---- include parents/children
---- include parents/completion
---- include parents/failure
+--- include rarely finish/failed
+--- include rarely finish/next_job
+--- include rarely finish/count
+--- include rarely finish/gone
+--- include rarely finish/outcome
+--- include rarely parents/children
+--- include rarely parents/completion
+
+local GONE, FINISHED, FAILED_INSTEAD = -1, 1, 2
 
 -- What a worker says about the jobs that it finishes, decoded, as a table of what it must be.
 local function rules_from(rules)
@@ -22,28 +23,23 @@ local function rules_from(rules)
   }
 end
 
--- Writes how a job failed, and tells the others. Returns what could not be told.
-local function fail_job(queue, id, job, reason, how)
-  local key, trace = queue.prefix .. id, {}
-  if how.stacktrace ~= "" then
-    trace = { "stacktrace", stacktrace_of(job.opts, job.stacktrace, how.stacktrace) }
-  end
-  redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
-  if job.deferred_failure then
-    redis.call("HDEL", key, "defa")
-  end
-  emit_failed(queue, id, reason, how.rules.event_bytes, job.attempts)
-  return tell_parent_of_failure(job, key, reason, how.timestamp)
-end
-
-local function complete_job(queue, id, job, how)
-  local key, value = queue.prefix .. id, how.value
-  redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "returnvalue", value)
+local function complete_job(queue, id, job, value, how)
+  local key = queue.prefix .. id
+  redis.call("HSET", key, "atm", job.attempts, "finishedOn", how.timestamp, "returnvalue", value)
   if job.failed_reason then
     redis.call("HDEL", key, "failedReason")
   end
   emit_completed(queue, id, value, how.rules.event_bytes)
-  return tell_parent_of_completion(job, key, value, how.timestamp)
+  return (job.parent_key or job.has_parent) and tell_parent_of_completion(job, key, value, how.timestamp)
+end
+
+-- What went wrong, of what may have.
+local function faults_of(...)
+  local faults = {}
+  for at = 1, select("#", ...) do
+    faults[#faults + 1] = select(at, ...) or nil
+  end
+  return faults
 end
 
 -- Finishes the job with an id. `how` is a table of
@@ -67,30 +63,31 @@ local function finish_job(queue, id, how)
     local _, fault = end_gone_job(queue, id, timestamp)
     return GONE, { fault }, true
   end
-  local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
+  local job = { opts = object(fields[1]), parent_key = fields[2], has_parent = fields[3], parent = object(fields[3]),
     attempts = counter(fields[5]) + 1, stacktrace = fields[7], deferred_failure = fields[8], failed_reason = fields[9] }
   local forbidden = target == "completed" and how.may_have_children and children_forbid(key, id)
-  redis.call("DEL", key .. ":lock")
+  if forbidden then
+    target = "failed"
+  end
+  local keep = retention_of(target, job.opts, how.rules)
+  if keep.count ~= 0 then
+    redis.call("ZADD", queue[target], timestamp, id) -- before it leaves `active`: an error must not lose it
+  end
   remove_mark(queue, id)
   redis.call("LREM", queue.active, -1, id)
-  local untold, keep
-  if target == "failed" or forbidden then
-    target, keep = "failed", retention_of_failed(job.opts, how.rules.failed)
-    untold = fail_job(queue, id, job, forbidden or how.value, how)
-  else
-    keep = retention_of_completed(job.opts, how.rules.completed)
-    untold = complete_job(queue, id, job, how)
-  end
-  local faults = { forbidden or nil }
-  faults[#faults + 1] = untold
-  faults[#faults + 1] = end_deduplication(queue, fields[4], id, timestamp)
+  redis.call("DEL", key .. ":lock")
+  local end_job = target == "failed" and fail_job or complete_job
+  local untold = end_job(queue, id, job, forbidden or how.value, how)
+  local not_followed = fields[4] and end_deduplication(queue, fields[4], id, timestamp)
   if keep == how.rules[target] and keep.count ~= 0 then
-    redis.call("ZADD", queue[target], timestamp, id) -- finish_jobs prunes by this rule, once for all jobs
-    how.to_prune[target] = keep
+    how.to_prune[target] = keep -- by finish_jobs, once for all jobs
   else
     retain(queue, queue[target], id, keep, timestamp)
   end
-  count_finished(queue, target, how.rules.metrics_points, timestamp)
+  if how.rules.metrics_points >= 1 then
+    count_finished(queue, target, how.rules.metrics_points, timestamp)
+  end
+  local faults = (forbidden or untold or not_followed) and faults_of(forbidden, untold, not_followed)
   return forbidden and FAILED_INSTEAD or FINISHED, faults, true
 end
 

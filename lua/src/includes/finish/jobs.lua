@@ -5,14 +5,6 @@
 
 local PART_SIZE = 7 -- arguments for each job
 
--- The keys, with their types, that finishing jobs writes; those of jobs and parents are checked apart.
-local function types_to_finish(queue)
-  return {
-    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue.completed, "zset", queue.failed, "zset",
-    queue.marker, "zset", queue.events, "stream",
-  }
-end
-
 -- What a client is told of one finished job. A key of the wrong type is the matter of one job;
 -- what else goes wrong is the server's, and the client sends the call again.
 local function told(succeeded, outcome, faults)
@@ -23,7 +15,7 @@ local function told(succeeded, outcome, faults)
     end
     return { "", fault }
   end
-  return #faults > 0 and { outcome, unpack(faults) } or outcome
+  return faults and faults[1] and { outcome, unpack(faults) } or outcome
 end
 
 -- Whether any of the jobs has children that it waits for, or one that failed. Few jobs have.
@@ -40,18 +32,18 @@ end
 -- goes wrong with one does not keep the others from finishing. Returns what clients are told of
 -- each, and whether something was written.
 local function finish_jobs(queue, first, timestamp, rules)
-  local outcomes, has_written, to_prune = {}, false, {}
+  local outcomes, has_written = {}, false
   local may_have_children = first <= #ARGV and any_has_children(queue, first)
+  local how = { timestamp = timestamp, rules = rules, may_have_children = may_have_children, to_prune = {},
+    token = "", target = "", value = "", stacktrace = "", started = "", stalls = "" }
   for at = first, #ARGV, PART_SIZE do
-    local id, token, target, value, stacktrace, started, stalls = unpack(ARGV, at, at + PART_SIZE - 1)
-    local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, {
-      token = token, timestamp = timestamp, target = target, value = value, stacktrace = stacktrace,
-      rules = rules, started = started, stalls = stalls, may_have_children = may_have_children, to_prune = to_prune,
-    })
+    local id
+    id, how.token, how.target, how.value, how.stacktrace, how.started, how.stalls = unpack(ARGV, at, at + PART_SIZE - 1)
+    local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, how)
     outcomes[#outcomes + 1] = told(succeeded, outcome, faults)
     has_written = has_written or (succeeded and wrote)
   end
-  for target, keep in pairs(to_prune) do
+  for target, keep in pairs(how.to_prune) do
     prune(queue, queue[target], keep, timestamp)
   end
   return outcomes, has_written

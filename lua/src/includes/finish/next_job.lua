@@ -3,6 +3,7 @@
 --- include values
 --- include types
 --- include queue/keys
+--- include queue/types
 --- include queue/reserved
 --- include queue/add
 --- include finish/deduplication

@@ -16,16 +16,26 @@ local function retention(value)
   return { count = count and math.floor(count), age = number(rule.age) }
 end
 
--- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
 -- The job's own `count` or `age` alone leaves no other bound.
-local function retention_of_completed(opts, keep)
-  local own = retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+local function own_retention(value, keep)
+  local own = value and retention(value) or keep
   return (own.count or own.age) and own or keep
 end
 
+-- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
+local function retention_of_completed(opts, keep)
+  return own_retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete, keep)
+end
+
 local function retention_of_failed(opts, keep)
-  local own = retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
-  return (own.count or own.age) and own or keep
+  return own_retention(opts.removeOnFail or opts.rof or opts.remove_on_fail, keep)
+end
+
+local function retention_of(target, opts, rules)
+  if target == "failed" then
+    return retention_of_failed(opts, rules.failed)
+  end
+  return retention_of_completed(opts, rules.completed)
 end
 
 -- Removes what a finished set holds beyond `keep`.

@@ -2,6 +2,7 @@
 --- include values
 --- include types
 --- include queue/keys
+--- include queue/types
 
 -- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
 -- is a table of `parent`, its decoded field, and `parent_key`.

@@ -1,5 +1,5 @@
 -- How a new job, whose hash is there, comes into a queue. Needs:
---- include queue/delay
+--- include rarely queue/delay
 --- include queue/events
 --- include queue/line
 --- include queue/wake

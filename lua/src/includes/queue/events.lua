@@ -2,7 +2,10 @@
 -- events trims it once, before them. Needs no other include; the queue's meta must have been read.
 
 local function trim_events(queue)
-  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+  if not queue.is_trimmed then
+    redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+    queue.is_trimmed = true
+  end
 end
 
 local function emit(queue, event, id, ...)

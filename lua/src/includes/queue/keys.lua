@@ -12,13 +12,3 @@ local function queue_at(prefix)
     untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
   }
 end
-
--- All keys of a queue with their types.
-local function types_of(queue, ...)
-  return {
-    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-  }
-end

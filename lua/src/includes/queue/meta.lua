@@ -1,6 +1,6 @@
 -- What the meta of a queue says, and why a script may refuse the queue. Needs:
 --- include values
---- include types
+--- include rarely types
 
 -- Reads what the queue's meta says, once for a script.
 local function read_meta(queue)
@@ -16,7 +16,7 @@ end
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types.
 local function refusal(queue, types)
-  local fault = mistyped(types)
+  local fault = #types > 0 and mistyped(types)
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end

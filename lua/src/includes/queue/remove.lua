@@ -25,7 +25,7 @@ end
 -- Removes the mark of a job. Hardly ever is any job marked: that is looked at once in a script.
 local function remove_mark(queue, id)
   if queue.has_marks == nil then
-    queue.has_marks = redis.call("EXISTS", queue.stalled) == 1
+    queue.has_marks = redis.call("SCARD", queue.stalled) > 0
   end
   if queue.has_marks then
     redis.call("SREM", queue.stalled, id)
