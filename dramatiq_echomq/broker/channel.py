@@ -156,10 +156,12 @@ class QueueChannel(GroupCommit):
         finally:
             if carried and not (reply and reply.jobs):
                 self._release(carried)
+        if carried:
+            self._deliver()
         for part, finished in zip(finishing, reply.finished, strict=True):
             part.finished = finished
             part.settle()
-        if carried:
+        if carried and self.has_news:
             self.in_flight.wake()
 
     def _call(self, finishing: list[Ended], share: Share | None) -> Reply:
@@ -196,6 +198,19 @@ class QueueChannel(GroupCommit):
         self.unseen: int = reply.unseen
         self.in_flight.note_crowd(self.queue_name, reply.crowd)
         return reply
+
+    def _deliver(self) -> None:
+        """Hand jobs over to the worker's threads before those ask for more: the
+        consumer, which waits for a thread, need not wake up for that.  It
+        does for what is not simply to be run.
+        """
+        thread = self.in_flight.consumer_thread(self.queue_name)
+        self.receive()
+        while thread is not None and self.fetched:
+            job, actor_name = self.fetched[0].job, self.fetched[0].actor_name
+            if job.is_lost or job.needs_renewal or actor_name not in self.broker.actors:
+                return
+            thread.handle_message(self.fetched.popleft())
 
     def _release(self, share: Share) -> None:
         """Let others have a share, but for a suspect that may have been fetched and that nobody knows of yet."""

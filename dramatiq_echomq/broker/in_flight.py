@@ -85,6 +85,7 @@ class InFlightJob:
         "_interrupt_is_coming",
         "failed_enqueue",
         "fetched",
+        "fetched_at",
         "finishing_since",
         "is_announced",
         "jobs",
@@ -105,6 +106,7 @@ class InFlightJob:
         self.queue_name: str = queue_name
         self.jobs: InFlightJobs = jobs
         self.sequence: int = sequence
+        self.fetched_at: float = fetched_at
         self.renewed_at: float = fetched_at
         self.state: State = State.TAKEN
         self.outcome: Outcome | None = None

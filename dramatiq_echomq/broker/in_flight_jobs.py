@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: After how many seconds threads are counted again: interrupts can end them.
 COUNT_AGAIN_AFTER = 0.1
 
+#: After how many seconds a job that no thread has started is looked for.
+OVERLOOKED_AFTER = 1.0
+
 #: In these states a job has a thread of its own, or waits for one.
 BUSY = (State.TAKEN, State.RUNNING, State.UNCERTAIN)
 
@@ -128,22 +131,38 @@ class InFlightJobs:
         """Return how many jobs of a queue this process holds."""
         return self._held[queue_name]
 
+    def consumer_thread(self, queue_name: str) -> Any:
+        """Return the thread of Dramatiq's worker that consumes a queue, or None."""
+        return getattr(self.worker, "consumers", {}).get(queue_name) if self._is_own_worker else None
+
     def stranded(self, queue_name: str) -> list[InFlightJob]:
         """Return jobs of a queue that were handed over and that no thread will run,
-        since an interrupt ended the one that was about to, or too few are alive.
+        since an interrupt ended the one that was about to or the one that
+        handed them over, or too few threads are alive.
         """
         with self.mutex:
             threads = self._live_threads()
-            if threads is None or threads == self.worker.worker_threads:
+            if threads is None:
                 return []
             waiting = [job for job in self._jobs.values() if job.state is State.TAKEN and job.queue_name == queue_name]
-            queue = list(self.worker.work_queue.queue)
-            queued = [item[-1] if isinstance(item, tuple) else item.message for item in queue]  # a tuple before 2.1
-            there = {message.job for message in queued if isinstance(message, JobMessage)}
-            overlooked = [job for job in waiting if job not in there and _is_overlooked(job)]
+            overlooked = self._overlooked(waiting)
+            if threads == self.worker.worker_threads:
+                return overlooked
             surplus = max(self._all_busy - len(overlooked) - threads, 0)
             others = [job for job in waiting if job not in overlooked]
             return overlooked + others[max(len(others) - surplus, 0) :]
+
+    def _overlooked(self, waiting: list[InFlightJob]) -> list[InFlightJob]:
+        """Return those of the jobs that are not started that should have been, since
+        each was fetched for a free thread.
+        """
+        late = [job for job in waiting if not job.is_announced and time.monotonic() - job.fetched_at > OVERLOOKED_AFTER]
+        if not late:
+            return []
+        queue = list(self.worker.work_queue.queue)
+        queued = [item[-1] if isinstance(item, tuple) else item.message for item in queue]  # a tuple before 2.1
+        there = {message.job for message in queued if isinstance(message, JobMessage)}
+        return [job for job in late if job not in there]
 
     def reserve(self, queue_name: str, prefetch: int, *, finishes: bool = False) -> Share | None:
         """Reserve free threads for a fetch, until :meth:`release`.
@@ -177,7 +196,7 @@ class InFlightJobs:
         """Let others have what a fetch did not use, or all but its suspects."""
         with self.mutex:
             self.turns.release(share, keeps_suspects=keeps_suspects)
-            if self.turns.waiting:
+            if any(self._idle_threads(name) > 0 for name in self.turns.waiting):
                 self._changed.notify_all()
 
     def wait_for_share(self, channel: QueueChannel, prefetch: int, timeout: float) -> Share | None:
@@ -234,17 +253,16 @@ class InFlightJobs:
         """Return how many threads neither run a job, nor are about to finish one of this queue, nor are reserved."""
         return (self._live_threads() or 0) - self._all_busy - self._finishing[queue_name] - self.turns.reserved()
 
+    @property
+    def _is_own_worker(self) -> bool:
+        return self.worker is not None and self._process_id == os.getpid()
+
     def _live_threads(self) -> int | None:
         """Return how many threads there are to run jobs on, or None where no worker has booted."""
-        if self.worker is None or self._process_id != os.getpid():
+        if not self._is_own_worker:
             return None
         now = time.monotonic()
         if now > self._counted_at + COUNT_AGAIN_AFTER:
             dead = sum(not thread.is_alive() for thread in getattr(self.worker, "workers", ()))
             self._threads, self._counted_at = int(self.worker.worker_threads) - dead, now
         return self._threads
-
-
-def _is_overlooked(job: InFlightJob) -> bool:
-    """Return whether a job that is not started should have been, since it was fetched for a free thread."""
-    return not job.is_announced and time.monotonic() - job.renewed_at > 1.0

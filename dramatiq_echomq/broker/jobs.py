@@ -98,6 +98,11 @@ class JobMessage(MessageProxy):
     def __init__(self, message: Message[Any], job: InFlightJob) -> None:
         super().__init__(message)
         self.job = job
+        # What is asked for again and again costs less here than through MessageProxy.__getattr__.
+        self.queue_name: str = message.queue_name
+        self.actor_name: str = message.actor_name
+        self.message_id: str = message.message_id
+        self.options: dict[str, Any] = message.options
 
     def stuff_exception(self, exception: BaseException) -> None:
         """Keep what was raised.  It is the first thing that Dramatiq does with

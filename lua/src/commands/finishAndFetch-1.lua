@@ -14,8 +14,8 @@ ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for
         beside other suspects
       7 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
       8 id of an earlier call whose reply was lost, or empty: its jobs are returned again, and no others
-      9 1 to look at the types of all keys of the queue, 0 where an earlier call found nothing odd: then
-        whatever raises does so before a job has left its place
+      9 1 to look at the types of all keys of the queue, 0 of those alone that are written without being
+        read before
       10 and on: seven for each job that has ended:
         id, token of the lock, "completed" or "failed", return value as JSON or the reason of the failure,
         stack trace as a JSON list of one text or empty, `ats` and `stc` that the job had when it was fetched
@@ -47,6 +47,7 @@ a job that was not kept: the outcome is 1 again.
 Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from its old end to each finished.
 --]]
 --- include values
+--- include types
 --- include queue/keys
 --- include rarely queue/types
 --- include queue/meta
@@ -54,7 +55,7 @@ Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from
 --- include queue/wake
 --- include queue/due
 --- include queue/time
---- include rarely finish/types
+--- include finish/types_to_write
 --- include finish/job
 --- include finish/jobs
 --- include rarely fetch/promote
@@ -71,16 +72,16 @@ local fetch = {
 local lost_id, looks_at_all, first_part = ARGV[8], ARGV[9] == "1", 10
 local fetches, finishes = fetch.wanted > 0 or lost_id ~= "", #ARGV >= first_part
 
-local types = fetches and { queue.marker, "zset" } or {}
-if looks_at_all then
-  types = fetches and types_of(queue, queue.limiter, "string") or types_to_finish(queue)
+local types = finishes and types_to_finish(queue) or types_to_fetch(queue)
+if looks_at_all and fetches then
+  types = types_of(queue, queue.limiter, "string")
 end
 local fault = refusal(queue, types)
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 if finishes then
-  trim_events(queue) -- the first write, since it raises where `events` is no stream, and Redis does it although it is full
+  trim_events(queue) -- first of all writes: Redis does it although it is full, and then what follows
 end
 local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
 local due = next_due(queue)
