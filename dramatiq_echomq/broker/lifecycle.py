@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from dramatiq import Broker, Message, Middleware, Worker
+from dramatiq import Message, Middleware, Worker
 from dramatiq.middleware import Retries, SkipMessage
 
 from .in_flight import InFlightJob
@@ -12,9 +12,10 @@ from .in_flight_jobs import InFlightJobs
 from .jobs import JobMessage
 from .lock_renewer import LockManager
 from .presence import Presence
+from .quick_hooks import QuickHooks
 
 
-class LockingBroker(Broker):
+class LockingBroker(QuickHooks):
     """The part of a broker that follows its messages through a worker: what
     Dramatiq tells its middleware becomes the states of jobs, and what it tells
     them about a message fits what Redis knows.

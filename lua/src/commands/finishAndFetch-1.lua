@@ -72,7 +72,7 @@ local fetch = {
 local lost_id, looks_at_all, first_part = ARGV[8], ARGV[9] == "1", 10
 local fetches, finishes = fetch.wanted > 0 or lost_id ~= "", #ARGV >= first_part
 
-local types = finishes and types_to_finish(queue) or types_to_fetch(queue)
+local types = finishes and types_to_finish(queue) or {}
 if looks_at_all and fetches then
   types = types_of(queue, queue.limiter, "string")
 end
@@ -88,12 +88,19 @@ local due = next_due(queue)
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
 elseif fetches then
-  if due and due <= tonumber(fetch.timestamp) then
+  local is_due = due and due <= tonumber(fetch.timestamp)
+  local waiting = not queue.is_paused and how_many_wait(queue) or 0
+  if #types == 0 and (is_due or waiting > 0) then
+    fault = refusal(queue, types_to_fetch(queue))
+    if fault then
+      return redis.error_reply("ECHOMQ " .. fault)
+    end
+  end
+  if is_due then
     trim_events(queue)
     promote_due_jobs(queue, fetch.timestamp)
-    due = next_due(queue)
+    due, waiting = next_due(queue), not queue.is_paused and how_many_wait(queue) or 0
   end
-  local waiting = not queue.is_paused and how_many_wait(queue) or 0
   if waiting > 0 then
     trim_events(queue)
     fetch_jobs(queue, fetch)
