@@ -109,7 +109,7 @@ local function attempt(...)
   return reply
 end
 
---- includes/rarely types.lua
+--- includes/types.lua
 local function mistyped(...)
   -- Whether keys have the types that they should have. Needs:
 

@@ -81,7 +81,7 @@ local function queue_at(prefix)
   }
 end
 
---- includes/rarely types.lua
+--- includes/types.lua
 local function mistyped(...)
   -- Whether keys have the types that they should have. Needs:
 

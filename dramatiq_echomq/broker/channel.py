@@ -125,7 +125,7 @@ class QueueChannel(GroupCommit):
         return [job for job in returned if job.fetched.job_id in lost_ids]
 
     def keep_in_order(self) -> None:
-        """Keep the fetched jobs that could not be given back, in the order in which they were fetched."""
+        """Keep the fetched jobs that could not be given back, in their order."""
         kept = [message for message in self.fetched if not message.job.has_ended]
         self.fetched = deque(sorted(kept, key=lambda message: message.job.sequence))
 
@@ -200,11 +200,10 @@ class QueueChannel(GroupCommit):
         return reply
 
     def _deliver(self) -> None:
-        """Hand jobs over to the worker's threads before those ask for more: the
-        consumer, which waits for a thread, need not wake up for that.  It
-        does for what is not simply to be run.
+        """Hand jobs over to the worker's threads before those ask for more.  The
+        consumer, which waits, wakes up only for what is not simply to be run.
         """
-        thread = self.in_flight.consumer_thread(self.queue_name)
+        thread = self.in_flight.worker.consumer_thread(self.queue_name)
         self.receive()
         while thread is not None and self.fetched:
             job, actor_name = self.fetched[0].job, self.fetched[0].actor_name

@@ -1,26 +1,18 @@
 from __future__ import annotations
 
-import os
 import threading
-import time
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from .in_flight import ENDED, InFlightJob, State
-from .jobs import JobMessage
 from .marker_wait import MarkerWait
+from .own_worker import OwnWorker
 from .shares import Share, Turns
 from .suspects import Suspects
 
 if TYPE_CHECKING:
     from .channel import QueueChannel
-
-#: After how many seconds threads are counted again: interrupts can end them.
-COUNT_AGAIN_AFTER = 0.1
-
-#: After how many seconds a job that no thread has started is looked for.
-OVERLOOKED_AFTER = 1.0
 
 #: In these states a job has a thread of its own, or waits for one.
 BUSY = (State.TAKEN, State.RUNNING, State.UNCERTAIN)
@@ -39,16 +31,14 @@ class InFlightJobs:
       mutex(RLock): What each change of a job's state holds.
       hurry(Event): Set when a job was fetched whose lock is shorter than usual.
       is_draining(bool): Whether the worker is about to end.
-      worker(Worker): Dramatiq's worker of this process, once it has booted.
+      worker(OwnWorker)
     """
 
     def __init__(self, usual_duration: int) -> None:
         self.usual_duration = usual_duration
         self.hurry: threading.Event = threading.Event()
         self.is_draining: bool = False
-        self.worker: Any = None
-        self._process_id = 0
-        self._threads, self._counted_at = 0, float("-inf")
+        self.worker: OwnWorker = OwnWorker()
         self._jobs: dict[bytes, InFlightJob] = {}
         self._held: Counter[str] = Counter()
         self._busy: Counter[str] = Counter()
@@ -64,8 +54,8 @@ class InFlightJobs:
     def boot(self, worker: Any) -> None:
         """Fetch for the threads of a worker from now on."""
         with self.mutex:
-            self.worker, self.is_draining, self._process_id = worker, False, os.getpid()
-            self._counted_at = float("-inf")
+            self.worker.boot(worker)
+            self.is_draining = False
 
     def drain(self) -> None:
         """Fetch nothing any more: the worker is about to end."""
@@ -131,38 +121,22 @@ class InFlightJobs:
         """Return how many jobs of a queue this process holds."""
         return self._held[queue_name]
 
-    def consumer_thread(self, queue_name: str) -> Any:
-        """Return the thread of Dramatiq's worker that consumes a queue, or None."""
-        return getattr(self.worker, "consumers", {}).get(queue_name) if self._is_own_worker else None
-
     def stranded(self, queue_name: str) -> list[InFlightJob]:
         """Return jobs of a queue that were handed over and that no thread will run,
         since an interrupt ended the one that was about to or the one that
         handed them over, or too few threads are alive.
         """
         with self.mutex:
-            threads = self._live_threads()
+            threads = self.worker.live_threads()
             if threads is None:
                 return []
             waiting = [job for job in self._jobs.values() if job.state is State.TAKEN and job.queue_name == queue_name]
-            overlooked = self._overlooked(waiting)
-            if threads == self.worker.worker_threads:
+            overlooked = self.worker.overlooked(waiting)
+            if not self.worker.has_lost_threads():
                 return overlooked
             surplus = max(self._all_busy - len(overlooked) - threads, 0)
             others = [job for job in waiting if job not in overlooked]
             return overlooked + others[max(len(others) - surplus, 0) :]
-
-    def _overlooked(self, waiting: list[InFlightJob]) -> list[InFlightJob]:
-        """Return those of the jobs that are not started that should have been, since
-        each was fetched for a free thread.
-        """
-        late = [job for job in waiting if not job.is_announced and time.monotonic() - job.fetched_at > OVERLOOKED_AFTER]
-        if not late:
-            return []
-        queue = list(self.worker.work_queue.queue)
-        queued = [item[-1] if isinstance(item, tuple) else item.message for item in queue]  # a tuple before 2.1
-        there = {message.job for message in queued if isinstance(message, JobMessage)}
-        return [job for job in late if job not in there]
 
     def reserve(self, queue_name: str, prefetch: int, *, finishes: bool = False) -> Share | None:
         """Reserve free threads for a fetch, until :meth:`release`.
@@ -180,7 +154,7 @@ class InFlightJobs:
             if self.is_draining:
                 return None
             room = prefetch - self._busy[queue_name] - self.turns.reserved(queue_name)
-            threads = self._live_threads()
+            threads = self.worker.live_threads()
             if threads is not None:
                 free = self._idle_threads(queue_name) + (self._finishing[queue_name] if finishes else 0)
                 room = min(room, self.turns.share_of(queue_name, free))
@@ -230,7 +204,7 @@ class InFlightJobs:
     def may_run_suspect(self, queue_name: str) -> bool:
         """Return whether one more job of a queue may run that has stalled before."""
         with self.mutex:
-            return self.turns.allowed_suspects(queue_name, self.suspects, self._live_threads())[0] > 0
+            return self.turns.allowed_suspects(queue_name, self.suspects, self.worker.live_threads())[0] > 0
 
     def add_waiting(self, marker_wait: MarkerWait) -> None:
         """Wake what waits for a job when the worker drains, or when a suspect may run."""
@@ -251,18 +225,4 @@ class InFlightJobs:
 
     def _idle_threads(self, queue_name: str) -> int:
         """Return how many threads neither run a job, nor are about to finish one of this queue, nor are reserved."""
-        return (self._live_threads() or 0) - self._all_busy - self._finishing[queue_name] - self.turns.reserved()
-
-    @property
-    def _is_own_worker(self) -> bool:
-        return self.worker is not None and self._process_id == os.getpid()
-
-    def _live_threads(self) -> int | None:
-        """Return how many threads there are to run jobs on, or None where no worker has booted."""
-        if not self._is_own_worker:
-            return None
-        now = time.monotonic()
-        if now > self._counted_at + COUNT_AGAIN_AFTER:
-            dead = sum(not thread.is_alive() for thread in getattr(self.worker, "workers", ()))
-            self._threads, self._counted_at = int(self.worker.worker_threads) - dead, now
-        return self._threads
+        return (self.worker.live_threads() or 0) - self._all_busy - self._finishing[queue_name] - self.turns.reserved()

@@ -44,4 +44,6 @@ class QuickHooks(Broker):
 def _is_empty(middleware: Middleware, hook: str) -> bool:
     """Return whether a hook is the one of ``Middleware``, which does nothing."""
     empty = getattr(Middleware, hook, None)
-    return getattr(type(middleware), hook, None) is empty is not None and hook not in getattr(middleware, "__dict__", {})
+    return getattr(type(middleware), hook, None) is empty is not None and hook not in getattr(
+        middleware, "__dict__", {}
+    )

@@ -1,11 +1,8 @@
-"""The Lua files say what they take, and the shipped ones are what the sources make."""
+"""The Lua files say what they take, and include what they use."""
 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,32 +28,11 @@ def code_of(text: str) -> str:
 
 
 def defined_in(text: str) -> set[str]:
-    return set(re.findall(r"^local (?:function )?(\w+)", text, re.MULTILINE))
+    return names_in(re.findall(r"^local (?:function )?(\w+(?:, \w+)*)", text, re.MULTILINE))
 
 
-def build(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(root / "tools" / "build-lua"), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture
-def copy(tmp_path) -> Path:
-    """A directory with copies of ``lua/`` and ``tools/``, to be changed."""
-    for name in ("lua", "tools"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    return tmp_path
-
-
-def write_include(root: Path, name: str, text: str) -> None:
-    path = root / "lua" / "src" / "includes" / f"{name}.lua"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-
-
-def write_command(root: Path, *includes: str, body: str = "return 1\n") -> Path:
-    lines = [f"--- include {name}\n" for name in includes]
-    (root / "lua" / "src" / "commands" / "new-0.lua").write_text("".join(["--[[\nNew.\n--]]\n", *lines, body]))
-    return root / "lua" / "new-0.lua"
+def names_in(lists: list[str]) -> set[str]:
+    return {name for each in lists for name in each.split(", ")}
 
 
 def documented_keys(text: str) -> list[int]:
@@ -78,12 +54,6 @@ def test_the_number_in_a_file_name_is_the_number_of_its_keys(path):
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_compiles(client, path):
     assert client.script_load(load(path.name).text) == load(path.name).sha
-
-
-def test_the_shipped_scripts_are_what_the_sources_make():
-    outcome = build(ROOT, "--check")
-
-    assert outcome.returncode == 0, outcome.stdout
 
 
 @pytest.mark.parametrize("path", COMMANDS + INCLUDES, ids=lambda path: str(path.relative_to(LUA / "src")))
@@ -108,11 +78,22 @@ def test_a_source_includes_what_it_uses_and_nothing_else(path):
         for name in defined_in(include.read_text("utf-8"))
     }
     used = set(re.findall(r"(?<![.:\w])([A-Za-z_]\w*)(?!\w*\s*=[^=])", code_of(text)))
-    own = set(re.findall(r"local (?:function )?(\w+)", text))
+    own = names_in(re.findall(r"local (?:function )?(\w+(?:, \w+)*)", text))
 
     needed = {provider[name] for name in used - own if name in provider}
 
-    assert set(re.findall(r"^--- include (\S+)$", text, re.MULTILINE)) == needed
+    assert set(re.findall(r"^--- include (?:rarely )?(\S+)$", text, re.MULTILINE)) == needed
+
+
+@pytest.mark.parametrize("path", COMMANDS + INCLUDES, ids=lambda path: str(path.relative_to(LUA / "src")))
+def test_of_what_is_included_rarely_only_the_last_function_is_used(path):
+    text = path.read_text("utf-8")
+    for name in re.findall(r"^--- include rarely (\S+)$", text, re.MULTILINE):
+        include = (LUA / "src" / "includes" / f"{name}.lua").read_text("utf-8")
+        last = re.findall(r"^local function (\w+)", include, re.MULTILINE)[-1]
+
+        hidden = defined_in(include) - {last} - defined_in(text)
+        assert not [each for each in hidden if re.search(rf"\b{each}\b", code_of(text))]
 
 
 def test_every_include_is_part_of_a_script():
@@ -127,69 +108,6 @@ def test_no_two_parts_of_a_script_share_a_name(path):
     names = re.findall(r"^local function (\w+)", path.read_text("utf-8"), re.MULTILINE)
 
     assert sorted(names) == sorted(set(names))
-
-
-def test_the_check_names_what_is_not_up_to_date_and_writes_nothing(copy):
-    changed, extra = copy / "lua" / "addJobs-1.lua", copy / "lua" / "extra-0.lua"
-    changed.write_text("return 1\n")
-    extra.write_text("return 2\n")
-
-    outcome = build(copy, "--check")
-
-    assert outcome.returncode == 1
-    assert outcome.stdout.splitlines() == [
-        "lua/addJobs-1.lua is not up to date: run tools/build-lua",
-        "lua/extra-0.lua has no source in lua/src/commands",
-    ]
-    assert (changed.read_text(), extra.read_text()) == ("return 1\n", "return 2\n")
-
-
-def test_building_makes_the_check_pass(copy):
-    (copy / "lua" / "addJobs-1.lua").unlink()
-    (copy / "lua" / "extra-0.lua").write_text("return 2\n")
-
-    assert build(copy).returncode == 0
-
-    assert build(copy, "--check").returncode == 0
-    assert {path.name for path in (copy / "lua").glob("*.lua")} == {path.name for path in COMMANDS}
-
-
-def test_an_include_goes_once_and_above_what_needs_it(copy):
-    write_include(copy, "new/base", "-- Base.\nlocal base = 1\n")
-    write_include(copy, "new/left", "-- Left.\n--- include new/base\nlocal left = base\n")
-    write_include(copy, "new/right", "-- Right.\n--- include new/base\nlocal right = base\n")
-    built = write_command(copy, "new/left", "new/right", body="return left + right\n")
-
-    assert build(copy).returncode == 0
-
-    assert built.read_text() == (
-        "-- Built by tools/build-lua from lua/src/commands/new-0.lua: edit that file, not this one.\n"
-        "--[[\nNew.\n--]]\n"
-        "\n--- includes/new/base.lua\n-- Base.\nlocal base = 1\n"
-        "\n--- includes/new/left.lua\n-- Left.\nlocal left = base\n"
-        "\n--- includes/new/right.lua\n-- Right.\nlocal right = base\n"
-        "\n--- commands/new-0.lua\nreturn left + right\n"
-    )
-
-
-def test_an_include_that_is_missing_is_named(copy):
-    write_command(copy, "new/nowhere")
-
-    outcome = build(copy)
-
-    assert outcome.returncode == 1
-    assert "lua/src/commands/new-0.lua includes new/nowhere, but there is no" in outcome.stderr
-
-
-def test_includes_that_need_each_other_are_a_mistake(copy):
-    write_include(copy, "new/one", "-- One.\n--- include new/two\n")
-    write_include(copy, "new/two", "-- Two.\n--- include new/one\n")
-    write_command(copy, "new/one")
-
-    outcome = build(copy)
-
-    assert outcome.returncode == 1
-    assert "new/one includes new/two includes new/one" in outcome.stderr
 
 
 def test_a_script_that_the_server_lost_is_sent_again():

@@ -22,7 +22,7 @@ local COMMANDS = {
   HSET = { { "0", "0" }, WRITES }, HINCRBY = { { "0", "0" }, WRITES },
   LINDEX = { { "0" } }, LLEN = { {} }, LPOS = { { "0" } }, LRANGE = { { "0", "0" } }, LPUSH = { { "0" }, WRITES },
   RPUSH = { { "0" }, WRITES }, LPOP = { {}, WRITES }, RPOP = { {}, WRITES }, LREM = { { "0", "0" }, WRITES },
-  LSET = { { "0", "0" }, WRITES }, LTRIM = { { "0", "0" }, WRITES },
+  LMOVE = { { "0", "RIGHT", "LEFT" }, WRITES }, LSET = { { "0", "0" }, WRITES }, LTRIM = { { "0", "0" }, WRITES },
   SCARD = { {} }, SISMEMBER = { { "0" } }, SMISMEMBER = { { "0" } }, SADD = { { "0" }, WRITES },
   SREM = { { "0" }, WRITES },
   ZCARD = { {} }, ZSCORE = { { "0" } }, ZMSCORE = { { "0" } }, ZRANGE = { { "0", "0" } }, ZREVRANGE = { { "0", "0" } },

@@ -19,7 +19,6 @@ Cost: O(N) in those workers, else O(1).
 --- include queue/due
 --- include queue/meta
 --- include queue/time
---- include queue/wake
 --- include inspect/page
 --- include inspect/row
 

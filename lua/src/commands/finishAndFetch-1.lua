@@ -20,10 +20,9 @@ ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for
         id, token of the lock, "completed" or "failed", return value as JSON or the reason of the failure,
         stack trace as a JSON list of one text or empty, `ats` and `stc` that the job had when it was fetched
 
-Delayed jobs that are due become available before the fetch, at most 1,000 of them. Jobs are
-fetched from the tail of `wait`, then from `prioritized`. Up to 100 suspects that may not run now
-are skipped. They stay where they were; but when there are as many and no other job was found
-beyond them, they go behind all others, so that the next call finds what is there.
+Delayed jobs that are due become available before the fetch, at most 1,000 of them. Jobs are fetched from the
+tail of `wait`, then from `prioritized`. Up to 100 suspects that may not run now are skipped and stay where they
+were; when there are as many and no other job beyond them, they go behind all others, for the next call.
 
 Returns a list of
       what became of each job that has ended: an outcome, or a list of it and of what went wrong, a text each:
@@ -38,16 +37,13 @@ Returns a list of
       how many suspects were skipped, and how many of them may run beside others
       how many jobs wait, when so many were skipped that there may be others behind them, else 0
       for how many ms a rate limit keeps all jobs from being fetched (0 without one)
-A job is: id, data, and a line of its token, attempts started, stalls, lock duration, timestamp and name,
-which costs clients less than six values do; and only if it is to be failed or belongs to a scheduler: the
-reason, the worker that had it before, and the scheduler's id.
-A job that is to finish twice is found finished and not fetched or stalled since, or an event says so of
-a job that was not kept: the outcome is 1 again.
+A job is: id, data, and a line of token, attempts started, stalls, lock duration, timestamp and name; and only
+if it is to be failed or belongs to a scheduler: the reason, the worker that had it, and the scheduler's id.
+A job that is to finish twice is found finished, or an event says so of one that was not kept: the outcome is 1 again.
 
 Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from its old end to each finished.
 --]]
 --- include values
---- include types
 --- include queue/keys
 --- include rarely queue/types
 --- include queue/meta
@@ -71,11 +67,8 @@ local fetch = {
 }
 local lost_id, looks_at_all, first_part = ARGV[8], ARGV[9] == "1", 10
 local fetches, finishes = fetch.wanted > 0 or lost_id ~= "", #ARGV >= first_part
-
-local types = finishes and types_to_finish(queue) or {}
-if looks_at_all and fetches then
-  types = types_of(queue, queue.limiter, "string")
-end
+local types = looks_at_all and fetches and types_of(queue, queue.limiter, "string")
+  or finishes and types_to_finish(queue) or {}
 local fault = refusal(queue, types)
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
@@ -90,11 +83,9 @@ if lost_id ~= "" then
 elseif fetches then
   local is_due = due and due <= tonumber(fetch.timestamp)
   local waiting = not queue.is_paused and how_many_wait(queue) or 0
-  if #types == 0 and (is_due or waiting > 0) then
-    fault = refusal(queue, types_to_fetch(queue))
-    if fault then
-      return redis.error_reply("ECHOMQ " .. fault)
-    end
+  fault = #types == 0 and (is_due or waiting > 0) and refusal(queue, types_to_fetch(queue))
+  if fault then
+    return redis.error_reply("ECHOMQ " .. fault)
   end
   if is_due then
     trim_events(queue)

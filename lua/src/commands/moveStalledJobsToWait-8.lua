@@ -46,7 +46,6 @@ The marks of earlier checks are set aside while a sweep runs: that tells them fr
 marks, and those left over at the end name ids that are no longer in `active`.
 --]]
 --- include values
---- include queue/keys
 --- include queue/types
 --- include queue/meta
 --- include queue/events

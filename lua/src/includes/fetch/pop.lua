@@ -4,7 +4,7 @@
 -- nil. `skipped` are the jobs that were moved and are not fetched: an id, and its score or nil, each.
 -- When `active` is no list it raises, before anything has left its place.
 local function pop(queue, skipped)
-  local id = redis.call("RPOPLPUSH", queue.wait, queue.active)
+  local id = redis.call("LMOVE", queue.wait, queue.active, "RIGHT", "LEFT")
   if id then
     return id
   end

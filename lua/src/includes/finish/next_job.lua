@@ -2,7 +2,6 @@
 -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
 --- include values
 --- include types
---- include queue/keys
 --- include queue/types
 --- include queue/reserved
 --- include queue/add
