@@ -1,0 +1,104 @@
+"""The call that finishes a job fetches for its thread, and what it fetches is handed over at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import dramatiq
+import pytest
+from dramatiq.worker import ConsumerThread
+
+from dramatiq_echomq import EchoMQBroker
+
+from ..support.brokers import working
+from ..support.job_data import message
+from ..support.queue_data import state
+from ..support.servers import wait_until
+
+
+@pytest.fixture
+def broker(client):
+    broker = EchoMQBroker(client=client, middleware=[], lock_duration=1_000)
+    yield broker
+    broker.close()
+
+
+@pytest.fixture
+def ran(broker) -> list:
+    ran: list = []
+    dramatiq.actor(ran.append, actor_name="work", queue_name="q", broker=broker)
+    return ran
+
+
+def handled_by(monkeypatch) -> list[str]:
+    """The names of the threads that put messages into the worker's queue, from now on."""
+    names = []
+    handle = ConsumerThread.handle_message
+
+    def handle_message(self, message):
+        names.append(type(threading.current_thread()).__name__)
+        return handle(self, message)
+
+    monkeypatch.setattr(ConsumerThread, "handle_message", handle_message)
+    return names
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_thread_that_becomes_free_needs_no_other_thread_to_go_on(broker, ran, monkeypatch, threads):
+    names = handled_by(monkeypatch)
+    broker.enqueue_many(message(number) for number in range(100))
+
+    with working(broker, worker_threads=threads, worker_timeout=1_000):
+        broker.join("q", timeout=20_000)
+
+    assert sorted(ran) == [*range(100)]
+    assert names.count("WorkerThread") >= 100 - 2 * threads
+
+
+def test_what_is_not_simply_to_be_run_holds_up_nobody(client, broker):
+    """Of an unknown actor, with data that nobody can read, or to be failed: the consumer sees to it."""
+    ran = []
+
+    @dramatiq.actor(queue_name="q", broker=broker)
+    def work(number):
+        time.sleep(0.002)  # so that the consumer waits for a thread
+        ran.append(number)
+
+    for number in range(30):
+        broker.enqueue(message(number))
+        broker.enqueue(message(number, actor="unknown"))
+        client.lpush("emq:q:wait", f"bad{number}", f"deferred{number}")
+        client.hset(f"emq:q:bad{number}", mapping={"name": "work", "data": "{", "opts": "{}"})
+        client.hset(
+            f"emq:q:deferred{number}", mapping={"name": "work", "data": "[1]", "opts": "{}", "defa": "by its parent"}
+        )
+
+    with working(broker, worker_threads=2):
+        broker.join("q", timeout=30_000)
+
+    assert sorted(ran) == [*range(30)]
+    assert client.zcard("emq:q:failed") == 90
+    assert "active" not in state(client)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_job_whose_handing_over_was_interrupted_is_given_back_and_runs(broker, ran, monkeypatch):
+    """An interrupt that comes late ends the thread of an actor between any two steps."""
+    handle = ConsumerThread.handle_message
+    interrupted = []
+
+    def handle_message(self, message):
+        if message.args == (3,) and not interrupted:
+            interrupted.append(message.message_id)
+            raise SystemExit
+        return handle(self, message)
+
+    monkeypatch.setattr(ConsumerThread, "handle_message", handle_message)
+    broker.enqueue_many(message(number) for number in range(6))
+
+    with working(broker, worker_threads=2):
+        wait_until(lambda: len(ran) == 6, 20)
+
+    assert interrupted
+    assert sorted(ran) == [*range(6)]
