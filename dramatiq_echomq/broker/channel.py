@@ -29,8 +29,8 @@ Ended = tuple[FetchedJob, Outcome]
 
 
 class QueueChannel(GroupCommit):
-    """What this process has to do with one queue: its calls, and what they
-    brought.  Consumers come and go with their connections, this stays.
+    """This process's calls for one queue, and what they brought.  Consumers come
+    and go with their connections, this stays.
 
     Parameters:
       broker(EchoMQBroker)
@@ -43,13 +43,11 @@ class QueueChannel(GroupCommit):
       arrived(deque[Arrival]): Replies with jobs that no thread has read yet.
       to_advance(deque[FetchedJob]): Jobs whose scheduler is to add the next.
       is_empty(bool): Whether the last fetch found fewer jobs than it wanted.
-      due_in(int): In how many ms after the last fetch the next delayed job is
-        due, or -1 without one.
+      due_in(int): In how many ms after it the next delayed job is due, or -1.
       suspects_left(int): How many jobs the last fetch left because they stalled before.
       unseen(int): How many jobs wait, when so many suspects were skipped that
         there may be others behind them, else 0.
-      limited_for(int): For how many ms after it a rate limit keeps all jobs
-        from being fetched, or 0.
+      limited_for(int): For how many ms after it a rate limit lets no job start, or 0.
     """
 
     def __init__(self, broker: EchoMQBroker, queue: JobQueue) -> None:
@@ -146,7 +144,7 @@ class QueueChannel(GroupCommit):
         """
         finishing = [part for part in parts if isinstance(part, FinishPart)]
         fetching = [part for part in parts if isinstance(part, FetchPart)]
-        carried = None if fetching or self._unanswered else self.in_flight.reserve_for_waiting(self.queue_name)
+        carried = None if fetching or self._unanswered else self.in_flight.reserve_for_finishing(self.queue_name)
         share = fetching[0].share if fetching else carried
         if not finishing and share is None:
             return
@@ -165,7 +163,7 @@ class QueueChannel(GroupCommit):
             self.in_flight.wake()
 
     def _call(self, finishing: list[Ended], share: Share | None) -> Reply:
-        """Make the call, and once more when its reply is lost; jobs finish also where none can be fetched."""
+        """Make the call, again when its reply is lost; jobs finish also where none can be fetched."""
         try:
             return self._call_once(finishing, share)
         except (redis.ConnectionError, redis.TimeoutError):
@@ -194,6 +192,8 @@ class QueueChannel(GroupCommit):
             raise
         self._unanswered = None
         self.is_empty = not lost and len(reply.jobs) < share.threads
+        if self.is_empty:
+            self.in_flight.note_empty(self.queue_name)
         self.due_in, self.suspects_left, self.limited_for = reply.due_in, reply.suspects_left, reply.limited_for
         self.unseen: int = reply.unseen
         self.in_flight.note_crowd(self.queue_name, reply.crowd)

@@ -96,6 +96,7 @@ class JobConsumer(Consumer):
 
     def close(self) -> None:
         self.broker.in_flight.remove_waiting(self.marker_wait)
+        self.broker.in_flight.note_empty(self.channel.queue_name)
         try:
             self._end_block()
             self.requeue([])
@@ -136,6 +137,7 @@ class JobConsumer(Consumer):
         for job in channel.requeue(self.broker.in_flight.stranded(channel.queue_name)):
             self._warn_of_lost(job, "was not given back")
         if self.broker.locks.is_cut_off:
+            self.broker.in_flight.note_empty(channel.queue_name)
             time.sleep(self.timeout)
             return None
         self.marker_wait.connect()

@@ -151,7 +151,7 @@ class InFlightJobs:
           Share: None when no thread is free, or when it is another queue's turn.
         """
         with self.mutex:
-            if self.is_draining:
+            if self.is_draining or self.worker.is_paused(queue_name):
                 return None
             room = prefetch - self._busy[queue_name] - self.turns.reserved(queue_name)
             threads = self.worker.live_threads()
@@ -160,11 +160,16 @@ class InFlightJobs:
                 room = min(room, self.turns.share_of(queue_name, free))
             return self.turns.reserve(queue_name, room, self.suspects, threads) if room > 0 else None
 
-    def reserve_for_waiting(self, queue_name: str) -> Share | None:
-        """Reserve threads for a consumer that waits for them, if one does, for a call that finishes jobs."""
+    def reserve_for_finishing(self, queue_name: str) -> Share | None:
+        """Reserve threads for a call that finishes jobs, if the queue has more jobs."""
         with self.mutex:
-            prefetch = self.turns.waiting.get(queue_name)
+            prefetch = self.turns.wanting.get(queue_name)
             return self.reserve(queue_name, prefetch, finishes=True) if prefetch else None
+
+    def note_empty(self, queue_name: str) -> None:
+        """Note that a queue has nothing to fetch, or nobody who would."""
+        with self.mutex:
+            self.turns.wanting.pop(queue_name, None)
 
     def release(self, share: Share, *, keeps_suspects: bool = False) -> None:
         """Let others have what a fetch did not use, or all but its suspects."""
@@ -189,7 +194,7 @@ class InFlightJobs:
             return share is not None
 
         with self.mutex:
-            self.turns.waiting[name] = prefetch
+            self.turns.waiting[name] = self.turns.wanting[name] = prefetch
             try:
                 self._changed.wait_for(may_go_on, timeout)
             finally:

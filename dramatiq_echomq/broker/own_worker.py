@@ -50,6 +50,10 @@ class OwnWorker:
         """Return the thread that consumes a queue, or None."""
         return getattr(self._worker, "consumers", {}).get(queue_name) if self.is_there else None
 
+    def is_paused(self, queue_name: str) -> bool:
+        """Return whether Dramatiq was told to start nothing for now."""
+        return bool(getattr(self.consumer_thread(queue_name), "paused", False))
+
     def overlooked(self, waiting: list[InFlightJob]) -> list[InFlightJob]:
         """Return those of the jobs that have not been started that no thread will
         find: each was fetched for a free thread, and should have been started at once.

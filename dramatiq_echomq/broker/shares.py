@@ -30,11 +30,14 @@ class Turns:
     one that had its turn longest ago.  Needs the mutex of whoever uses it.
 
     Attributes:
-      waiting(dict): The prefetch of each queue that waits for a thread.
+      waiting(dict): The prefetch of each queue whose consumer waits for a thread.
+      wanting(dict): The prefetch of each queue that has more jobs, as far as is
+        known, whether its consumer waits or is about to.
     """
 
     def __init__(self) -> None:
         self.waiting: dict[str, int] = {}
+        self.wanting: dict[str, int] = {}
         self._last_turns: dict[str, int] = {}
         self._turn = 0
         self._shares: set[Share] = set()
