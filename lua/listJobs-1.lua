@@ -85,6 +85,9 @@ local function queue_at(prefix)
   }
 end
 
+--- includes/queue/types.lua
+-- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
+
 -- All keys of a queue with their types.
 local function types_of(queue, ...)
   return {
@@ -96,51 +99,56 @@ local function types_of(queue, ...)
 end
 
 --- includes/types.lua
--- Whether keys have the types that they should have. Needs:
+local function mistyped(...)
+  -- Whether keys have the types that they should have. Needs:
 
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
       end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
     end
+    return nil
   end
-  return nil
+  return mistyped(...)
 end
 
 --- includes/queue/meta.lua
 -- What the meta of a queue says, and why a script may refuse the queue. Needs:
 
--- Reads what the queue's meta says, once for a script.
+-- Reads what the queue's meta says, once for a script. Returns false when it is no hash.
 local function read_meta(queue)
-  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration")
+  local is_hash = meta ~= nil
+  meta = meta or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = math.floor(number(meta[3]) or 10000)
   queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
   queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  return is_hash
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types.
 local function refusal(queue, types)
-  local fault = mistyped(types)
+  local fault = #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
-  read_meta(queue)
   if queue.version:sub(1, 8) == "echomq:2" then
     return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
