@@ -82,6 +82,9 @@ local function queue_at(prefix)
   }
 end
 
+--- includes/queue/types.lua
+-- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
+
 -- All keys of a queue with their types.
 local function types_of(queue, ...)
   return {
@@ -93,51 +96,56 @@ local function types_of(queue, ...)
 end
 
 --- includes/types.lua
--- Whether keys have the types that they should have. Needs:
+local function mistyped(...)
+  -- Whether keys have the types that they should have. Needs:
 
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
       end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
     end
+    return nil
   end
-  return nil
+  return mistyped(...)
 end
 
 --- includes/queue/meta.lua
 -- What the meta of a queue says, and why a script may refuse the queue. Needs:
 
--- Reads what the queue's meta says, once for a script.
+-- Reads what the queue's meta says, once for a script. Returns false when it is no hash.
 local function read_meta(queue)
-  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration")
+  local is_hash = meta ~= nil
+  meta = meta or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = math.floor(number(meta[3]) or 10000)
   queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
   queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  return is_hash
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types.
 local function refusal(queue, types)
-  local fault = mistyped(types)
+  local fault = #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
-  read_meta(queue)
   if queue.version:sub(1, 8) == "echomq:2" then
     return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
@@ -160,12 +168,88 @@ local function write_although_full(queue)
   end
 end
 
+--- includes/queue/delay.lua
+local function delay(...)
+  --- includes/queue/events.lua
+  -- The stream of events, which is kept near its greatest length. A script that emits many
+  -- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+
+  local function trim_events(queue)
+    if not queue.is_trimmed then
+      redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+      queue.is_trimmed = true
+    end
+  end
+
+  local function emit(queue, event, id, ...)
+    redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+  end
+
+  -- Emits the last event of a script that emits few, and trims the stream with it.
+  local function emit_last(queue, event, id, ...)
+    redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
+  end
+
+  --- includes/queue/due.lua
+  -- When the next delayed job is due. Needs:
+
+  local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
+  -- When the next delayed job is due in ms, or nil.
+  local function next_due(queue)
+    local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+    return score and math.floor(tonumber(score) / 4096)
+  end
+
+  -- In how many ms a job is due, or -1 for none.
+  local function how_soon(due, timestamp)
+    return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
+  end
+
+  -- Tells idle workers when the next delayed job is due.
+  local function mark_next_due(queue)
+    local due = next_due(queue)
+    if due then
+      redis.call("ZADD", queue.marker, digits(due), "1")
+    end
+  end
+
+  -- How a job comes to wait for a time. Needs:
+
+  local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+  -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+  -- more: a job may come a little late, and never before one that came earlier.
+  local function place_of(queue, due)
+    local lowest, highest = due * 4096, due * 4096 + 4095
+    local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+      "WITHSCORES", "LIMIT", 0, 1)[2]
+    if not last then
+      return lowest
+    elseif tonumber(last) < highest or highest >= MOST_EXACT then
+      return math.min(tonumber(last) + 1, highest)
+    end
+    return place_of(queue, due + 1)
+  end
+
+  -- Delays a job.
+  local function delay(queue, id, due)
+    redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+    emit(queue, "delayed", id, "delay", digits(due))
+    mark_next_due(queue)
+  end
+  return delay(...)
+end
+
 --- includes/queue/events.lua
 -- The stream of events, which is kept near its greatest length. A script that emits many
 -- events trims it once, before them. Needs no other include; the queue's meta must have been read.
 
 local function trim_events(queue)
-  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+  if not queue.is_trimmed then
+    redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+    queue.is_trimmed = true
+  end
 end
 
 local function emit(queue, event, id, ...)
@@ -177,110 +261,52 @@ local function emit_last(queue, event, id, ...)
   redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
---- includes/queue/wake.lua
--- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
--- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+--- includes/queue/join.lua
+local function join_lists(...)
+  -- How the lists `wait` and `paused` become one. Needs:
 
--- Whether as many jobs are active as the queue's global concurrency allows.
-local function is_maxed(queue)
-  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
-end
+  local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
 
--- Wakes an idle worker, unless none may fetch a job now.
-local function wake(queue)
-  if not queue.is_paused and not is_maxed(queue) then
-    redis.call("ZADD", queue.marker, 0, "0")
+  -- When the job was added that a list lets go first, in ms.
+  local function age_of_next(queue, list)
+    return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
   end
-end
 
-local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
-
--- When the next delayed job is due in ms, or nil.
-local function next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096)
-end
-
--- In how many ms the next delayed job is due, or -1 without one.
-local function due_in(queue, timestamp)
-  local due = next_due(queue)
-  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
-end
-
--- Tells idle workers when the next delayed job is due.
-local function mark_next_due(queue)
-  local due = next_due(queue)
-  if due then
-    redis.call("ZADD", queue.marker, digits(due), "1")
+  -- Moves all ids of one list to another, before those that are there or after them.
+  local function move_ids(from, to, goes_first)
+    local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+    local ids = redis.call(pop, from, MOVED_TOGETHER)
+    while ids and #ids > 0 do
+      redis.call(push, to, unpack(ids))
+      ids = redis.call(pop, from, MOVED_TOGETHER)
+    end
   end
-end
 
---- includes/queue/delay.lua
--- How a job comes to wait for a time. Needs:
-
-local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
-
--- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
--- more: a job may come a little late, and never before one that came earlier.
-local function place_of(queue, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  if not last then
-    return lowest
-  elseif tonumber(last) < highest or highest >= MOST_EXACT then
-    return math.min(tonumber(last) + 1, highest)
+  -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+  -- next job is older goes first, and the shorter one moves.
+  local function join_lists(queue, target)
+    local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+    local longer, shorter = queue.wait, queue.paused
+    if paused > waiting then
+      longer, shorter = queue.paused, queue.wait
+    end
+    if waiting > 0 and paused > 0 then
+      local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+      local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+      move_ids(shorter, longer, shorter == first)
+    end
+    if target and target ~= longer and waiting + paused > 0 then
+      redis.call("RENAME", longer, target)
+    end
+    return target or longer
   end
-  return place_of(queue, due + 1)
-end
-
--- Delays a job.
-local function delay(queue, id, due)
-  redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
+  return join_lists(...)
 end
 
 --- includes/queue/lists.lua
 -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
 -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
 -- jobs at any time. The queue's meta must have been read. Needs:
-
-local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
--- When the job was added that a list lets go first, in ms.
-local function age_of_next(queue, list)
-  return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-end
-
--- Moves all ids of one list to another, before those that are there or after them.
-local function move_ids(from, to, goes_first)
-  local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-  local ids = redis.call(pop, from, MOVED_TOGETHER)
-  while ids and #ids > 0 do
-    redis.call(push, to, unpack(ids))
-    ids = redis.call(pop, from, MOVED_TOGETHER)
-  end
-end
-
--- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
--- next job is older goes first, and the shorter one moves.
-local function join_lists(queue, target)
-  local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-  local longer, shorter = queue.wait, queue.paused
-  if paused > waiting then
-    longer, shorter = queue.paused, queue.wait
-  end
-  if waiting > 0 and paused > 0 then
-    local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-    local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-    move_ids(shorter, longer, shorter == first)
-  end
-  if target and target ~= longer and waiting + paused > 0 then
-    redis.call("RENAME", longer, target)
-  end
-  return target or longer
-end
 
 -- The list in which jobs without a priority wait, with all of them in it.
 local function waiting_list(queue)
@@ -313,6 +339,22 @@ local function make_available(queue, id, priority, push)
     redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
   else
     redis.call(push, waiting_list(queue), id)
+  end
+end
+
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
+
+-- Whether as many jobs are active as the queue's global concurrency allows.
+local function is_maxed(queue)
+  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
+end
+
+-- Wakes an idle worker, unless none may fetch a job now.
+local function wake(queue)
+  if not queue.is_paused and not is_maxed(queue) then
+    redis.call("ZADD", queue.marker, 0, "0")
   end
 end
 

@@ -21,10 +21,9 @@ ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for
         id, token of the lock, "completed" or "failed", return value as JSON or the reason of the failure,
         stack trace as a JSON list of one text or empty, `ats` and `stc` that the job had when it was fetched
 
-Delayed jobs that are due become available before the fetch, at most 1,000 of them. Jobs are
-fetched from the tail of `wait`, then from `prioritized`. Up to 100 suspects that may not run now
-are skipped. They stay where they were; but when there are as many and no other job was found
-beyond them, they go behind all others, so that the next call finds what is there.
+Delayed jobs that are due become available before the fetch, at most 1,000 of them. Jobs are fetched from the
+tail of `wait`, then from `prioritized`. Up to 100 suspects that may not run now are skipped and stay where they
+were; when there are as many and no other job beyond them, they go behind all others, for the next call.
 
 Returns a list of
       what became of each job that has ended: an outcome, or a list of it and of what went wrong, a text each:
@@ -39,11 +38,9 @@ Returns a list of
       how many suspects were skipped, and how many of them may run beside others
       how many jobs wait, when so many were skipped that there may be others behind them, else 0
       for how many ms a rate limit keeps all jobs from being fetched (0 without one)
-A job is: id, data, and a line of its token, attempts started, stalls, lock duration, timestamp and name,
-which costs clients less than six values do; and only if it is to be failed or belongs to a scheduler: the
-reason, the worker that had it before, and the scheduler's id.
-A job that is to finish twice is found finished and not fetched or stalled since, or an event says so of
-a job that was not kept: the outcome is 1 again.
+A job is: id, data, and a line of token, attempts started, stalls, lock duration, timestamp and name; and only
+if it is to be failed or belongs to a scheduler: the reason, the worker that had it, and the scheduler's id.
+A job that is to finish twice is found finished, or an event says so of one that was not kept: the outcome is 1 again.
 
 Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from its old end to each finished.
 --]]
@@ -100,30 +97,6 @@ local function attempt(...)
   return reply
 end
 
---- includes/types.lua
--- Whether keys have the types that they should have. Needs:
-
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
-      end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-    end
-  end
-  return nil
-end
-
 --- includes/queue/keys.lua
 -- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
 -- include; queue/meta adds what the meta says to the same table.
@@ -140,38 +113,73 @@ local function queue_at(prefix)
   }
 end
 
--- All keys of a queue with their types.
-local function types_of(queue, ...)
-  return {
-    queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-    queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-  }
+--- includes/queue/types.lua
+local function types_of(...)
+  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
+
+  -- All keys of a queue with their types.
+  local function types_of(queue, ...)
+    return {
+      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+    }
+  end
+  return types_of(...)
+end
+
+--- includes/types.lua
+local function mistyped(...)
+  -- Whether keys have the types that they should have. Needs:
+
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+      end
+    end
+    return nil
+  end
+  return mistyped(...)
 end
 
 --- includes/queue/meta.lua
 -- What the meta of a queue says, and why a script may refuse the queue. Needs:
 
--- Reads what the queue's meta says, once for a script.
+-- Reads what the queue's meta says, once for a script. Returns false when it is no hash.
 local function read_meta(queue)
-  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration")
+  local is_hash = meta ~= nil
+  meta = meta or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = math.floor(number(meta[3]) or 10000)
   queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
   queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  return is_hash
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types.
 local function refusal(queue, types)
-  local fault = mistyped(types)
+  local fault = #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
-  read_meta(queue)
   if queue.version:sub(1, 8) == "echomq:2" then
     return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
@@ -184,7 +192,10 @@ end
 -- events trims it once, before them. Needs no other include; the queue's meta must have been read.
 
 local function trim_events(queue)
-  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+  if not queue.is_trimmed then
+    redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+    queue.is_trimmed = true
+  end
 end
 
 local function emit(queue, event, id, ...)
@@ -198,7 +209,7 @@ end
 
 --- includes/queue/wake.lua
 -- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
--- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
 
 -- Whether as many jobs are active as the queue's global concurrency allows.
 local function is_maxed(queue)
@@ -212,6 +223,9 @@ local function wake(queue)
   end
 end
 
+--- includes/queue/due.lua
+-- When the next delayed job is due. Needs:
+
 local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
 
 -- When the next delayed job is due in ms, or nil.
@@ -220,9 +234,8 @@ local function next_due(queue)
   return score and math.floor(tonumber(score) / 4096)
 end
 
--- In how many ms the next delayed job is due, or -1 without one.
-local function due_in(queue, timestamp)
-  local due = next_due(queue)
+-- In how many ms a job is due, or -1 for none.
+local function how_soon(due, timestamp)
   return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
 end
 
@@ -247,31 +260,20 @@ local function time_in_ms(given)
   return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
 end
 
---- includes/finish/event.lua
--- The events of a job's end. Each may carry a result or a reason, and the stream holds some
--- 10,000 of them: one that is too large stays in the job's hash alone. Needs:
+--- includes/finish/types_to_write.lua
+-- The types of the keys that a call writes without having read them. Needs no other include.
 
--- The first bytes of a text, without a part of a character at the end.
-local function first_bytes(text, count)
-  if (text:byte(count + 1) or 0) < 128 or text:byte(count + 1) > 191 then
-    return text:sub(1, count)
-  end
-  return (text:sub(1, count):gsub("[\192-\255][\128-\191]*$", ""))
+-- What fetching jobs writes.
+local function types_to_fetch(queue)
+  return { queue.active, "list", queue.marker, "zset", queue.events, "stream" }
 end
 
--- `returnvalue` must be JSON, or listeners of BullMQ break: in place of a result of more bytes
--- than `most` they get null, and its length under another name.
-local function emit_completed(queue, id, value, most)
-  if #value <= most then
-    emit(queue, "completed", id, "returnvalue", value, "prev", "active")
-  else
-    emit(queue, "completed", id, "returnvalue", "null", "returnvalueBytes", #value, "prev", "active")
-  end
-end
-
-local function emit_failed(queue, id, reason, most, attempts_made)
-  emit(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
-  emit(queue, "retries-exhausted", id, "attemptsMade", digits(attempts_made))
+-- What finishing jobs writes, and fetching others beside. Those of jobs and parents are checked apart.
+local function types_to_finish(queue)
+  return {
+    queue.active, "list", queue.stalled, "set", queue.completed, "zset", queue.failed, "zset",
+    queue.marker, "zset", queue.events, "stream",
+  }
 end
 
 --- includes/queue/reserved.lua
@@ -335,7 +337,7 @@ end
 -- Removes the mark of a job. Hardly ever is any job marked: that is looked at once in a script.
 local function remove_mark(queue, id)
   if queue.has_marks == nil then
-    queue.has_marks = redis.call("EXISTS", queue.stalled) == 1
+    queue.has_marks = redis.call("SCARD", queue.stalled) > 0
   end
   if queue.has_marks then
     redis.call("SREM", queue.stalled, id)
@@ -348,6 +350,20 @@ local function drop_from_active(queue, id)
   redis.call("DEL", queue.prefix .. id .. ":lock")
   remove_mark(queue, id)
   return redis.call("LREM", queue.active, -1, id) > 0
+end
+
+--- includes/finish/event.lua
+-- The event of a job that completed. It carries the result, and the stream holds some 10,000 of them:
+-- one that is too large stays in the job's hash alone. Needs:
+
+-- `returnvalue` must be JSON, or listeners of BullMQ break: in place of a result of more bytes
+-- than `most` they get null, and its length under another name.
+local function emit_completed(queue, id, value, most)
+  if #value <= most then
+    emit(queue, "completed", id, "returnvalue", value, "prev", "active")
+  else
+    emit(queue, "completed", id, "returnvalue", "null", "returnvalueBytes", #value, "prev", "active")
+  end
 end
 
 --- includes/finish/retention.lua
@@ -367,16 +383,26 @@ local function retention(value)
   return { count = count and math.floor(count), age = number(rule.age) }
 end
 
--- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
 -- The job's own `count` or `age` alone leaves no other bound.
-local function retention_of_completed(opts, keep)
-  local own = retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+local function own_retention(value, keep)
+  local own = value and retention(value) or keep
   return (own.count or own.age) and own or keep
 end
 
+-- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
+local function retention_of_completed(opts, keep)
+  return own_retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete, keep)
+end
+
 local function retention_of_failed(opts, keep)
-  local own = retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
-  return (own.count or own.age) and own or keep
+  return own_retention(opts.removeOnFail or opts.rof or opts.remove_on_fail, keep)
+end
+
+local function retention_of(target, opts, rules)
+  if target == "failed" then
+    return retention_of_failed(opts, rules.failed)
+  end
+  return retention_of_completed(opts, rules.completed)
 end
 
 -- Removes what a finished set holds beyond `keep`.
@@ -411,520 +437,1516 @@ local function retain(queue, finished, id, keep, timestamp)
   end
 end
 
---- includes/queue/delay.lua
--- How a job comes to wait for a time. Needs:
+--- includes/finish/failed.lua
+local function fail_job(...)
+  --- includes/finish/stacktrace.lua
+  -- The stack traces that a failed job keeps. Needs:
 
-local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+  local MOST_TRACES = 100 -- of a job whose opts set no limit
 
--- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
--- more: a job may come a little late, and never before one that came earlier.
-local function place_of(queue, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  if not last then
-    return lowest
-  elseif tonumber(last) < highest or highest >= MOST_EXACT then
-    return math.min(tonumber(last) + 1, highest)
+  -- The field `stacktrace` after one more failure, a JSON list of texts. `earlier` is the field
+  -- before it. The opts may say how many are kept at most (stackTraceLimit), even none.
+  local function stacktrace_of(opts, earlier, latest)
+    local limit = math.floor(number(opts.stackTraceLimit) or MOST_TRACES)
+    if limit == 0 then
+      return "[]"
+    elseif limit < 0 then
+      limit = MOST_TRACES
+    end
+    local is_list, traces = pcall(cjson.decode, earlier or "[]")
+    if not is_list or type(traces) ~= "table" or #traces == 0 then
+      return latest
+    end
+    traces[#traces + 1] = cjson.decode(latest)[1]
+    return cjson.encode({ unpack(traces, math.max(#traces - limit + 1, 1)) })
   end
-  return place_of(queue, due + 1)
-end
 
--- Delays a job.
-local function delay(queue, id, due)
-  redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
-end
+  --- includes/types.lua
+  -- Whether keys have the types that they should have. Needs:
 
---- includes/queue/lists.lua
--- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
--- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
--- jobs at any time. The queue's meta must have been read. Needs:
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
-local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
--- When the job was added that a list lets go first, in ms.
-local function age_of_next(queue, list)
-  return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-end
-
--- Moves all ids of one list to another, before those that are there or after them.
-local function move_ids(from, to, goes_first)
-  local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-  local ids = redis.call(pop, from, MOVED_TOGETHER)
-  while ids and #ids > 0 do
-    redis.call(push, to, unpack(ids))
-    ids = redis.call(pop, from, MOVED_TOGETHER)
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+      end
+    end
+    return nil
   end
-end
 
--- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
--- next job is older goes first, and the shorter one moves.
-local function join_lists(queue, target)
-  local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-  local longer, shorter = queue.wait, queue.paused
-  if paused > waiting then
-    longer, shorter = queue.paused, queue.wait
-  end
-  if waiting > 0 and paused > 0 then
-    local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-    local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-    move_ids(shorter, longer, shorter == first)
-  end
-  if target and target ~= longer and waiting + paused > 0 then
-    redis.call("RENAME", longer, target)
-  end
-  return target or longer
-end
+  --- includes/queue/types.lua
+  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
 
--- The list in which jobs without a priority wait, with all of them in it.
-local function waiting_list(queue)
-  if not queue.waiting_list then
-    if not queue.is_paused then
-      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-    elseif redis.call("EXISTS", queue.wait) == 1 then
-      queue.waiting_list = join_lists(queue)
+  -- All keys of a queue with their types.
+  local function types_of(queue, ...)
+    return {
+      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+    }
+  end
+
+  --- includes/parents/parent.lua
+  -- The flow parent of a job, which may live in another queue. Needs:
+
+  -- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
+  -- is a table of `parent`, its decoded field, and `parent_key`.
+  local function parent_of(job)
+    local data = job.parent
+    local key, id, base = job.parent_key, data.id, data.queueKey
+    if type(id) == "number" then
+      id = digits(id)
+    end
+    if type(id) == "string" and type(base) == "string" then
+      key = key or (base .. ":" .. id)
+    elseif key then
+      base, id = key:match("^(.*):(.-)$")
+    end
+    if not key or not base then
+      return nil
+    end
+    return { key = key, id = id, queue = queue_at(base .. ":") }
+  end
+
+  -- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
+  -- node of a cluster, or for an ACL user that may not touch them.
+  local function unfit_parent(parent)
+    return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+      parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
+  end
+
+  --- includes/queue/join.lua
+  local function join_lists(...)
+    -- How the lists `wait` and `paused` become one. Needs:
+
+    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+    -- When the job was added that a list lets go first, in ms.
+    local function age_of_next(queue, list)
+      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+    end
+
+    -- Moves all ids of one list to another, before those that are there or after them.
+    local function move_ids(from, to, goes_first)
+      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+      local ids = redis.call(pop, from, MOVED_TOGETHER)
+      while ids and #ids > 0 do
+        redis.call(push, to, unpack(ids))
+        ids = redis.call(pop, from, MOVED_TOGETHER)
+      end
+    end
+
+    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+    -- next job is older goes first, and the shorter one moves.
+    local function join_lists(queue, target)
+      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+      local longer, shorter = queue.wait, queue.paused
+      if paused > waiting then
+        longer, shorter = queue.paused, queue.wait
+      end
+      if waiting > 0 and paused > 0 then
+        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+        move_ids(shorter, longer, shorter == first)
+      end
+      if target and target ~= longer and waiting + paused > 0 then
+        redis.call("RENAME", longer, target)
+      end
+      return target or longer
+    end
+    return join_lists(...)
+  end
+
+  --- includes/queue/lists.lua
+  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+  -- jobs at any time. The queue's meta must have been read. Needs:
+
+  -- The list in which jobs without a priority wait, with all of them in it.
+  local function waiting_list(queue)
+    if not queue.waiting_list then
+      if not queue.is_paused then
+        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+      elseif redis.call("EXISTS", queue.wait) == 1 then
+        queue.waiting_list = join_lists(queue)
+      else
+        queue.waiting_list = queue.paused
+      end
+    end
+    return queue.waiting_list
+  end
+
+  --- includes/queue/line.lua
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
     else
-      queue.waiting_list = queue.paused
+      redis.call(push, waiting_list(queue), id)
     end
   end
-  return queue.waiting_list
-end
 
---- includes/queue/line.lua
--- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
--- queue's meta must have been read. Needs:
+  --- includes/queue/delay.lua
+  -- How a job comes to wait for a time. Needs:
 
--- Jobs of one priority are fetched in the order in which they came.
-local function priority_score(queue, priority)
-  local count = counter(redis.call("GET", queue.pc)) + 1
-  redis.call("SET", queue.pc, digits(count))
-  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
+  local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
 
--- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-local function make_available(queue, id, priority, push)
-  if priority > 0 then
-    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-  else
-    redis.call(push, waiting_list(queue), id)
+  -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+  -- more: a job may come a little late, and never before one that came earlier.
+  local function place_of(queue, due)
+    local lowest, highest = due * 4096, due * 4096 + 4095
+    local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+      "WITHSCORES", "LIMIT", 0, 1)[2]
+    if not last then
+      return lowest
+    elseif tonumber(last) < highest or highest >= MOST_EXACT then
+      return math.min(tonumber(last) + 1, highest)
+    end
+    return place_of(queue, due + 1)
   end
-end
 
---- includes/queue/add.lua
--- How a new job, whose hash is there, comes into a queue. Needs:
-
--- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
--- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-local function add_to_queue(queue, id, name, priority, due, is_first)
-  emit_last(queue, "added", id, "name", name)
-  if due > 0 then
-    delay(queue, id, due)
-  else
-    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-    wake(queue)
-    emit(queue, "waiting", id)
+  -- Delays a job.
+  local function delay(queue, id, due)
+    redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+    emit(queue, "delayed", id, "delay", digits(due))
+    mark_next_due(queue)
   end
-end
 
---- includes/finish/deduplication.lua
--- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
+  --- includes/parents/release.lua
+  -- How a flow parent that has waited for its children becomes available. Needs:
 
--- A deduplication key with a TTL ends by itself; one that names another job is that job's.
-local function release_deduplication(queue, deduplication_id, id)
-  local key = queue.prefix .. "de:" .. deduplication_id
-  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
-    redis.call("DEL", key)
+  -- Moves a parent out of the set in which it waits to the front of its queue; a delay of
+  -- its own comes first.
+  local function release_parent(parent, from, timestamp)
+    local queue = parent.queue
+    if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
+      return
+    end
+    read_meta(queue)
+    local attributes = redis.call("HMGET", parent.key, "priority", "delay")
+    local own_delay = number(attributes[2]) or 0
+    if own_delay > 0 then
+      delay(queue, parent.id, tonumber(timestamp) + own_delay)
+    else
+      make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
+      wake(queue)
+      emit(queue, "waiting", parent.id, "prev", "waiting-children")
+    end
   end
+
+  --- includes/parents/failure.lua
+  -- What a flow parent learns of a child that failed. Needs:
+
+  local function fail_parent(parent, child_key, timestamp)
+    local queue = parent.queue
+    redis.call("ZADD", parent.key .. ":unsuccessful", timestamp, child_key)
+    if redis.call("EXISTS", parent.key) == 0 then
+      return
+    end
+    local from = redis.call("ZSCORE", queue["waiting-children"], parent.id) and queue["waiting-children"]
+      or redis.call("ZSCORE", queue.delayed, parent.id) and queue.delayed
+    if from then
+      redis.call("HSET", parent.key, "defa", "child " .. child_key .. " failed", "delay", 0)
+      release_parent(parent, from, timestamp)
+    end
+  end
+
+  -- Tells the parent of a failed child, as the first of these flags says: fpof fails the
+  -- parent, cpof lets it go on at once, idof and rdof no longer wait for the child. Returns
+  -- what is wrong with the parent, if anything is.
+  local function tell_parent_of_failure(job, child_key, reason, timestamp)
+    local parent = parent_of(job)
+    if not parent then
+      return nil
+    end
+    local fault = unfit_parent(parent)
+    if fault then
+      return "its parent was not told: " .. fault
+    end
+    local flag
+    for _, flags in ipairs({ job.parent, job.opts }) do
+      for _, name in ipairs({ "fpof", "cpof", "idof", "rdof" }) do
+        flag = flag or (flags[name] and flags[name] ~= cjson.null and name)
+      end
+    end
+    local dependencies = parent.key .. ":dependencies"
+    if not flag or redis.call("SREM", dependencies, child_key) == 0 then
+      return nil
+    end
+    if flag == "fpof" then
+      fail_parent(parent, child_key, timestamp)
+      return nil
+    end
+    if flag ~= "rdof" then
+      redis.call("HSET", parent.key .. ":failed", child_key, reason)
+    end
+    if flag == "cpof" or redis.call("SCARD", dependencies) == 0 then
+      release_parent(parent, parent.queue["waiting-children"], timestamp)
+    end
+    return nil
+  end
+
+  -- How ONE job fails that its worker holds. Needs:
+
+  -- The first bytes of a text, without a part of a character at the end.
+  local function first_bytes(text, count)
+    if (text:byte(count + 1) or 0) < 128 or text:byte(count + 1) > 191 then
+      return text:sub(1, count)
+    end
+    return (text:sub(1, count):gsub("[\192-\255][\128-\191]*$", ""))
+  end
+
+  -- An event carries no longer reason than `most` bytes: the whole one is in the job's hash.
+  local function emit_failed(queue, id, reason, most, attempts_made)
+    emit(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
+    emit(queue, "retries-exhausted", id, "attemptsMade", digits(attempts_made))
+  end
+
+  -- Writes how a job failed, and tells the others. Returns what could not be told.
+  local function fail_job(queue, id, job, reason, how)
+    local key, trace = queue.prefix .. id, {}
+    if how.stacktrace ~= "" then
+      trace = { "stacktrace", stacktrace_of(job.opts, job.stacktrace, how.stacktrace) }
+    end
+    redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
+    if job.deferred_failure then
+      redis.call("HDEL", key, "defa")
+    end
+    emit_failed(queue, id, reason, how.rules.event_bytes, job.attempts)
+    return tell_parent_of_failure(job, key, reason, how.timestamp)
+  end
+  return fail_job(...)
 end
 
 --- includes/finish/next_job.lua
--- What the end of a job means to its deduplication id: the key that keeps a second job away is
--- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+local function end_deduplication(...)
+  --- includes/types.lua
+  -- Whether keys have the types that they should have. Needs:
 
-local function is_free(queue, id)
-  return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
-end
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
--- The id that the job was given when it came, unless a job has it by now: then one that is free.
-local function id_of_next(queue, id)
-  local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
-  redis.call("SET", queue.prefix .. "id", digits(count))
-  if id and is_free(queue, id) then
-    return id
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+      end
+    end
+    return nil
   end
-  while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
-    count, step = count + step, step * 2
+
+  --- includes/queue/types.lua
+  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
+
+  -- All keys of a queue with their types.
+  local function types_of(queue, ...)
+    return {
+      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+    }
   end
-  redis.call("SET", queue.prefix .. "id", digits(count))
-  return digits(count)
-end
 
--- Lets the next job keep others away in its turn.
-local function hold_deduplication(queue, deduplication_id, id, opts)
-  local rule = type(opts.de) == "table" and opts.de or {}
-  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
-  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
-end
+  --- includes/queue/delay.lua
+  local function delay(...)
+    -- How a job comes to wait for a time. Needs:
 
--- The fields that only some jobs have.
-local function optional_fields(deduplication_id, parent_key, parent, scheduler)
-  local fields = { "deid", deduplication_id }
-  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
-    if value then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
+    local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+    -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+    -- more: a job may come a little late, and never before one that came earlier.
+    local function place_of(queue, due)
+      local lowest, highest = due * 4096, due * 4096 + 4095
+      local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+        "WITHSCORES", "LIMIT", 0, 1)[2]
+      if not last then
+        return lowest
+      elseif tonumber(last) < highest or highest >= MOST_EXACT then
+        return math.min(tonumber(last) + 1, highest)
+      end
+      return place_of(queue, due + 1)
+    end
+
+    -- Delays a job.
+    local function delay(queue, id, due)
+      redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+      emit(queue, "delayed", id, "delay", digits(due))
+      mark_next_due(queue)
+    end
+    return delay(...)
+  end
+
+  --- includes/queue/join.lua
+  local function join_lists(...)
+    -- How the lists `wait` and `paused` become one. Needs:
+
+    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+    -- When the job was added that a list lets go first, in ms.
+    local function age_of_next(queue, list)
+      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+    end
+
+    -- Moves all ids of one list to another, before those that are there or after them.
+    local function move_ids(from, to, goes_first)
+      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+      local ids = redis.call(pop, from, MOVED_TOGETHER)
+      while ids and #ids > 0 do
+        redis.call(push, to, unpack(ids))
+        ids = redis.call(pop, from, MOVED_TOGETHER)
+      end
+    end
+
+    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+    -- next job is older goes first, and the shorter one moves.
+    local function join_lists(queue, target)
+      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+      local longer, shorter = queue.wait, queue.paused
+      if paused > waiting then
+        longer, shorter = queue.paused, queue.wait
+      end
+      if waiting > 0 and paused > 0 then
+        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+        move_ids(shorter, longer, shorter == first)
+      end
+      if target and target ~= longer and waiting + paused > 0 then
+        redis.call("RENAME", longer, target)
+      end
+      return target or longer
+    end
+    return join_lists(...)
+  end
+
+  --- includes/queue/lists.lua
+  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+  -- jobs at any time. The queue's meta must have been read. Needs:
+
+  -- The list in which jobs without a priority wait, with all of them in it.
+  local function waiting_list(queue)
+    if not queue.waiting_list then
+      if not queue.is_paused then
+        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+      elseif redis.call("EXISTS", queue.wait) == 1 then
+        queue.waiting_list = join_lists(queue)
+      else
+        queue.waiting_list = queue.paused
+      end
+    end
+    return queue.waiting_list
+  end
+
+  --- includes/queue/line.lua
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+    else
+      redis.call(push, waiting_list(queue), id)
     end
   end
-  return fields
-end
 
--- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
--- stays there when it cannot be added.
-local function add_next_job(queue, deduplication_id, timestamp)
-  local stored = queue.prefix .. "dn:" .. deduplication_id
-  if redis.call("EXISTS", stored) == 0 then
+  --- includes/queue/add.lua
+  -- How a new job, whose hash is there, comes into a queue. Needs:
+
+  -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+  -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+  local function add_to_queue(queue, id, name, priority, due, is_first)
+    emit_last(queue, "added", id, "name", name)
+    if due > 0 then
+      delay(queue, id, due)
+    else
+      make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+      wake(queue)
+      emit(queue, "waiting", id)
+    end
+  end
+
+  --- includes/finish/deduplication.lua
+  -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
+
+  -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+  local function release_deduplication(queue, deduplication_id, id)
+    local key = queue.prefix .. "de:" .. deduplication_id
+    if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+      redis.call("DEL", key)
+    end
+  end
+
+  -- What the end of a job means to its deduplication id: the key that keeps a second job away is
+  -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+  local function is_free(queue, id)
+    return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
+  end
+
+  -- The id that the job was given when it came, unless a job has it by now: then one that is free.
+  local function id_of_next(queue, id)
+    local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
+    redis.call("SET", queue.prefix .. "id", digits(count))
+    if id and is_free(queue, id) then
+      return id
+    end
+    while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
+      count, step = count + step, step * 2
+    end
+    redis.call("SET", queue.prefix .. "id", digits(count))
+    return digits(count)
+  end
+
+  -- Lets the next job keep others away in its turn.
+  local function hold_deduplication(queue, deduplication_id, id, opts)
+    local rule = type(opts.de) == "table" and opts.de or {}
+    local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+    redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+  end
+
+  -- The fields that only some jobs have.
+  local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+    local fields = { "deid", deduplication_id }
+    for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+      if value then
+        fields[#fields + 1] = name
+        fields[#fields + 1] = value
+      end
+    end
+    return fields
+  end
+
+  -- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+  -- stays there when it cannot be added.
+  local function add_next_job(queue, deduplication_id, timestamp)
+    local stored = queue.prefix .. "dn:" .. deduplication_id
+    if redis.call("EXISTS", stored) == 0 then
+      return nil
+    end
+    local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+    if fault then
+      return "the job that waits for its end was not added: " .. fault
+    end
+    local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+      redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+    local opts, id = object(opts_text), id_of_next(queue, own_id)
+    local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+    hold_deduplication(queue, deduplication_id, id, opts)
+    redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+      "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+      unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+    add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+      opts.lifo == true)
+    if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+      attempt("SADD", dependencies, queue.prefix .. id)
+    end
+    redis.call("DEL", stored)
     return nil
   end
-  local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
-  if fault then
-    return "the job that waits for its end was not added: " .. fault
+
+  -- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+  -- wrong, if anything did.
+  local function end_deduplication(queue, deduplication_id, id, timestamp)
+    if not deduplication_id then
+      return nil
+    end
+    release_deduplication(queue, deduplication_id, id)
+    return add_next_job(queue, deduplication_id, timestamp)
   end
-  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
-    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
-  local opts, id = object(opts_text), id_of_next(queue, own_id)
-  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
-  hold_deduplication(queue, deduplication_id, id, opts)
-  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
-    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
-    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-    opts.lifo == true)
-  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
-    attempt("SADD", dependencies, queue.prefix .. id)
-  end
-  redis.call("DEL", stored)
-  return nil
+  return end_deduplication(...)
 end
 
--- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
--- wrong, if anything did.
-local function end_deduplication(queue, deduplication_id, id, timestamp)
-  if not deduplication_id then
-    return nil
-  end
-  release_deduplication(queue, deduplication_id, id)
-  return add_next_job(queue, deduplication_id, timestamp)
-end
+--- includes/finish/count.lua
+local function count_finished(...)
+  -- BullMQ's own counts of finished jobs, a point for each minute, of which dashboards draw charts.
+  -- Needs:
 
---- includes/finish/stacktrace.lua
--- The stack traces that a failed job keeps. Needs:
+  local PUSHED_AT_ONCE = 5000 -- Lua unpacks no more than 8,000
 
-local MOST_TRACES = 100 -- of a job whose opts set no limit
+  -- Adds the point of a minute, and one for each minute after it. The newest is at the head.
+  local function add_points(key, first, minutes, most)
+    local new = { digits(first) }
+    for minute = 2, minutes do
+      new[minute] = 0
+    end
+    for at = 1, #new, PUSHED_AT_ONCE do
+      attempt("LPUSH", key, unpack(new, at, math.min(at + PUSHED_AT_ONCE - 1, #new)))
+    end
+    attempt("LTRIM", key, 0, most - 1)
+  end
 
--- The field `stacktrace` after one more failure, a JSON list of texts. `earlier` is the field
--- before it. The opts may say how many are kept at most (stackTraceLimit), even none.
-local function stacktrace_of(opts, earlier, latest)
-  local limit = math.floor(number(opts.stackTraceLimit) or MOST_TRACES)
-  if limit == 0 then
-    return "[]"
-  elseif limit < 0 then
-    limit = MOST_TRACES
+  -- Counts one job that has finished. `points` is how many are kept. Minutes in which no job finished
+  -- become zeros when the next one does.
+  local function count_finished(queue, target, points, timestamp)
+    local key = queue.prefix .. "metrics:" .. target
+    local fields = attempt("HMGET", key, "count", "prevTS", "prevCount")
+    if not fields then
+      return
+    end
+    local count, previous, counted = counter(fields[1]), fields[2], counter(fields[3])
+    local minutes = previous and math.min(math.floor(timestamp / 60000) - math.floor(counter(previous) / 60000), points)
+    if not previous then
+      redis.call("HSET", key, "count", digits(count + 1), "prevTS", timestamp, "prevCount", 0)
+    elseif minutes < 1 then
+      redis.call("HSET", key, "count", digits(count + 1))
+    else
+      redis.call("HSET", key, "count", digits(count + 1), "prevTS", timestamp, "prevCount", digits(count))
+      add_points(key .. ":data", count - counted, minutes, points)
+    end
   end
-  local is_list, traces = pcall(cjson.decode, earlier or "[]")
-  if not is_list or type(traces) ~= "table" or #traces == 0 then
-    return latest
-  end
-  traces[#traces + 1] = cjson.decode(latest)[1]
-  return cjson.encode({ unpack(traces, math.max(#traces - limit + 1, 1)) })
-end
-
---- includes/finish/metrics.lua
--- BullMQ's own counts of finished jobs, a point for each minute, of which dashboards draw charts.
--- Needs:
-
-local PUSHED_AT_ONCE = 5000 -- Lua unpacks no more than 8,000
-
--- Adds the point of a minute, and one for each minute after it. The newest is at the head.
-local function add_points(key, first, minutes, most)
-  local new = { digits(first) }
-  for minute = 2, minutes do
-    new[minute] = 0
-  end
-  for at = 1, #new, PUSHED_AT_ONCE do
-    attempt("LPUSH", key, unpack(new, at, math.min(at + PUSHED_AT_ONCE - 1, #new)))
-  end
-  attempt("LTRIM", key, 0, most - 1)
-end
-
--- Counts one job that has finished. `points` is how many are kept; 0 counts nothing. Minutes in
--- which no job finished become zeros when the next one does.
-local function count_finished(queue, target, points, timestamp)
-  local key = queue.prefix .. "metrics:" .. target
-  local fields = points >= 1 and attempt("HMGET", key, "count", "prevTS", "prevCount")
-  if not fields then
-    return
-  end
-  local count, previous, counted = counter(fields[1]), fields[2], counter(fields[3])
-  local minutes = previous and math.min(math.floor(timestamp / 60000) - math.floor(counter(previous) / 60000), points)
-  if not previous then
-    redis.call("HSET", key, "count", digits(count + 1), "prevTS", timestamp, "prevCount", 0)
-  elseif minutes < 1 then
-    redis.call("HSET", key, "count", digits(count + 1))
-  else
-    redis.call("HSET", key, "count", digits(count + 1), "prevTS", timestamp, "prevCount", digits(count))
-    add_points(key .. ":data", count - counted, minutes, points)
-  end
-end
-
--- Counts a job that no worker has finished, where workers count: the next of them makes the point.
-local function add_to_metrics(queue, target)
-  local key = queue.prefix .. "metrics:" .. target
-  local count = attempt("HGET", key, "count")
-  if count then
-    redis.call("HSET", key, "count", digits(counter(count) + 1))
-  end
+  return count_finished(...)
 end
 
 --- includes/finish/gone.lua
--- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
+local function end_gone_job(...)
+  --- includes/types.lua
+  -- Whether keys have the types that they should have. Needs:
 
-local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
-local function newest_events(queue)
-  return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
-end
-
--- The value that follows a name in the fields of an event, or nil.
-local function value_in(fields, name)
-  for at = 1, #fields, 2 do
-    if fields[at] == name then
-      return fields[at + 1]
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+      end
     end
-  end
-  return nil
-end
-
--- The deduplication ids of the jobs for whose end others wait, by the ids of these jobs: the events of
--- those that came meanwhile name both.
-local function deduplication_ids(queue)
-  local found = {}
-  for _, entry in ipairs(newest_events(queue)) do
-    local fields = entry[2]
-    if fields[2] == "deduplicated" and fields[4] and not found[fields[4]] then
-      found[fields[4]] = value_in(fields, "deduplicationId")
-    end
-  end
-  return found
-end
-
--- Adds the job that waits for the end of one that is gone. Returns what went wrong, if anything did.
-local function follow_gone_job(queue, id, deduplication_id, timestamp)
-  if deduplication_id and attempt("GET", queue.prefix .. "de:" .. deduplication_id) == id then
-    return end_deduplication(queue, deduplication_id, id, timestamp)
-  end
-  return nil
-end
-
--- Takes a job that is gone out of `active`, and adds the one that waits for its end. Returns whether
--- it was there, and what went wrong, if anything did.
-local function end_gone_job(queue, id, timestamp)
-  return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
-end
-
---- includes/parents/children.lua
--- Whether the children of a flow parent let it complete. Needs no other include.
-
--- Why a job may not complete, or nil: children that it has not waited for, or one that failed
--- and forbids it.
-local function children_forbid(key, id)
-  if redis.call("EXISTS", key .. ":dependencies", key .. ":unsuccessful") == 0 then
     return nil
-  elseif redis.call("EXISTS", key .. ":dependencies") == 1 then
-    return "Job " .. id .. " has pending dependencies: it cannot complete before its children"
   end
-  return "Cannot complete job " .. id .. " because it has at least one failed child"
+
+  --- includes/queue/types.lua
+  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
+
+  -- All keys of a queue with their types.
+  local function types_of(queue, ...)
+    return {
+      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+    }
+  end
+
+  --- includes/queue/delay.lua
+  local function delay(...)
+    -- How a job comes to wait for a time. Needs:
+
+    local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+    -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+    -- more: a job may come a little late, and never before one that came earlier.
+    local function place_of(queue, due)
+      local lowest, highest = due * 4096, due * 4096 + 4095
+      local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+        "WITHSCORES", "LIMIT", 0, 1)[2]
+      if not last then
+        return lowest
+      elseif tonumber(last) < highest or highest >= MOST_EXACT then
+        return math.min(tonumber(last) + 1, highest)
+      end
+      return place_of(queue, due + 1)
+    end
+
+    -- Delays a job.
+    local function delay(queue, id, due)
+      redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+      emit(queue, "delayed", id, "delay", digits(due))
+      mark_next_due(queue)
+    end
+    return delay(...)
+  end
+
+  --- includes/queue/join.lua
+  local function join_lists(...)
+    -- How the lists `wait` and `paused` become one. Needs:
+
+    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+    -- When the job was added that a list lets go first, in ms.
+    local function age_of_next(queue, list)
+      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+    end
+
+    -- Moves all ids of one list to another, before those that are there or after them.
+    local function move_ids(from, to, goes_first)
+      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+      local ids = redis.call(pop, from, MOVED_TOGETHER)
+      while ids and #ids > 0 do
+        redis.call(push, to, unpack(ids))
+        ids = redis.call(pop, from, MOVED_TOGETHER)
+      end
+    end
+
+    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+    -- next job is older goes first, and the shorter one moves.
+    local function join_lists(queue, target)
+      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+      local longer, shorter = queue.wait, queue.paused
+      if paused > waiting then
+        longer, shorter = queue.paused, queue.wait
+      end
+      if waiting > 0 and paused > 0 then
+        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+        move_ids(shorter, longer, shorter == first)
+      end
+      if target and target ~= longer and waiting + paused > 0 then
+        redis.call("RENAME", longer, target)
+      end
+      return target or longer
+    end
+    return join_lists(...)
+  end
+
+  --- includes/queue/lists.lua
+  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+  -- jobs at any time. The queue's meta must have been read. Needs:
+
+  -- The list in which jobs without a priority wait, with all of them in it.
+  local function waiting_list(queue)
+    if not queue.waiting_list then
+      if not queue.is_paused then
+        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+      elseif redis.call("EXISTS", queue.wait) == 1 then
+        queue.waiting_list = join_lists(queue)
+      else
+        queue.waiting_list = queue.paused
+      end
+    end
+    return queue.waiting_list
+  end
+
+  --- includes/queue/line.lua
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+    else
+      redis.call(push, waiting_list(queue), id)
+    end
+  end
+
+  --- includes/queue/add.lua
+  -- How a new job, whose hash is there, comes into a queue. Needs:
+
+  -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+  -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+  local function add_to_queue(queue, id, name, priority, due, is_first)
+    emit_last(queue, "added", id, "name", name)
+    if due > 0 then
+      delay(queue, id, due)
+    else
+      make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+      wake(queue)
+      emit(queue, "waiting", id)
+    end
+  end
+
+  --- includes/finish/deduplication.lua
+  -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
+
+  -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+  local function release_deduplication(queue, deduplication_id, id)
+    local key = queue.prefix .. "de:" .. deduplication_id
+    if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+      redis.call("DEL", key)
+    end
+  end
+
+  --- includes/finish/next_job.lua
+  -- What the end of a job means to its deduplication id: the key that keeps a second job away is
+  -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+  local function is_free(queue, id)
+    return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
+  end
+
+  -- The id that the job was given when it came, unless a job has it by now: then one that is free.
+  local function id_of_next(queue, id)
+    local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
+    redis.call("SET", queue.prefix .. "id", digits(count))
+    if id and is_free(queue, id) then
+      return id
+    end
+    while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
+      count, step = count + step, step * 2
+    end
+    redis.call("SET", queue.prefix .. "id", digits(count))
+    return digits(count)
+  end
+
+  -- Lets the next job keep others away in its turn.
+  local function hold_deduplication(queue, deduplication_id, id, opts)
+    local rule = type(opts.de) == "table" and opts.de or {}
+    local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+    redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+  end
+
+  -- The fields that only some jobs have.
+  local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+    local fields = { "deid", deduplication_id }
+    for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+      if value then
+        fields[#fields + 1] = name
+        fields[#fields + 1] = value
+      end
+    end
+    return fields
+  end
+
+  -- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+  -- stays there when it cannot be added.
+  local function add_next_job(queue, deduplication_id, timestamp)
+    local stored = queue.prefix .. "dn:" .. deduplication_id
+    if redis.call("EXISTS", stored) == 0 then
+      return nil
+    end
+    local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+    if fault then
+      return "the job that waits for its end was not added: " .. fault
+    end
+    local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+      redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+    local opts, id = object(opts_text), id_of_next(queue, own_id)
+    local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+    hold_deduplication(queue, deduplication_id, id, opts)
+    redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+      "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+      unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+    add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+      opts.lifo == true)
+    if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+      attempt("SADD", dependencies, queue.prefix .. id)
+    end
+    redis.call("DEL", stored)
+    return nil
+  end
+
+  -- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+  -- wrong, if anything did.
+  local function end_deduplication(queue, deduplication_id, id, timestamp)
+    if not deduplication_id then
+      return nil
+    end
+    release_deduplication(queue, deduplication_id, id)
+    return add_next_job(queue, deduplication_id, timestamp)
+  end
+
+  -- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
+
+  local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
+
+  local function newest_events(queue)
+    return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
+  end
+
+  -- The value that follows a name in the fields of an event, or nil.
+  local function value_in(fields, name)
+    for at = 1, #fields, 2 do
+      if fields[at] == name then
+        return fields[at + 1]
+      end
+    end
+    return nil
+  end
+
+  -- The deduplication ids of the jobs for whose end others wait, by the ids of these jobs: the events of
+  -- those that came meanwhile name both.
+  local function deduplication_ids(queue)
+    local found = {}
+    for _, entry in ipairs(newest_events(queue)) do
+      local fields = entry[2]
+      if fields[2] == "deduplicated" and fields[4] and not found[fields[4]] then
+        found[fields[4]] = value_in(fields, "deduplicationId")
+      end
+    end
+    return found
+  end
+
+  -- Adds the job that waits for the end of one that is gone. Returns what went wrong, if anything did.
+  local function follow_gone_job(queue, id, deduplication_id, timestamp)
+    if deduplication_id and attempt("GET", queue.prefix .. "de:" .. deduplication_id) == id then
+      return end_deduplication(queue, deduplication_id, id, timestamp)
+    end
+    return nil
+  end
+
+  -- Takes a job that is gone out of `active`, and adds the one that waits for its end. Returns whether
+  -- it was there, and what went wrong, if anything did.
+  local function end_gone_job(queue, id, timestamp)
+    return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
+  end
+  return end_gone_job(...)
 end
 
 --- includes/finish/outcome.lua
--- What finishing a job comes to when its worker cannot finish it. Needs:
+local function outcome_without_lock(...)
+  --- includes/types.lua
+  -- Whether keys have the types that they should have. Needs:
 
-local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
--- Whether the newest events tell that a job, which is gone by now, has ended so.
-local function is_told_of(queue, id, event)
-  for _, entry in ipairs(newest_events(queue)) do
-    if entry[2][2] == event and entry[2][4] == id then
-      return true
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+      end
     end
-  end
-  return false
-end
-
--- Whether a job has ended as the call says that holds its `ats` and `stc`: nobody fetched it
--- since, no check has failed it.
-local function has_ended_by_this_call(queue, id, target, value, how)
-  if not redis.call("ZSCORE", queue[target], id) then
-    return false
-  end
-  local found = redis.call("HMGET", queue.prefix .. id, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
-  return counter(found[1]) == counter(how.started) and counter(found[2]) == counter(how.stalls) and found[3] == value
-end
-
--- The outcome for a job whose lock holds `held`, which is not its worker's token, a list of what
--- went wrong, and true when something was written. A call that was sent twice finds what the
--- first one has done.
-local function outcome_without_lock(queue, id, held, how)
-  local key, target = queue.prefix .. id, how.target
-  if held then
-    return NOT_OWNED, {}, false
-  elseif redis.call("EXISTS", key) == 1 then
-    local forbidden = target == "completed" and children_forbid(key, id)
-    if has_ended_by_this_call(queue, id, target, how.value, how) then
-      return FINISHED, {}, false
-    elseif forbidden and has_ended_by_this_call(queue, id, "failed", forbidden, how) then
-      return FAILED_INSTEAD, { forbidden }, false
-    end
-    return NOT_OWNED, {}, false
-  elseif redis.call("LPOS", queue.active, id) then
-    local _, fault = end_gone_job(queue, id, how.timestamp)
-    return GONE, { fault }, true
-  end
-  return is_told_of(queue, id, target) and FINISHED or GONE, {}, false
-end
-
---- includes/parents/parent.lua
--- The flow parent of a job, which may live in another queue. Needs:
-
--- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
--- is a table of `parent`, its decoded field, and `parent_key`.
-local function parent_of(job)
-  local data = job.parent
-  local key, id, base = job.parent_key, data.id, data.queueKey
-  if type(id) == "number" then
-    id = digits(id)
-  end
-  if type(id) == "string" and type(base) == "string" then
-    key = key or (base .. ":" .. id)
-  elseif key then
-    base, id = key:match("^(.*):(.-)$")
-  end
-  if not key or not base then
     return nil
   end
-  return { key = key, id = id, queue = queue_at(base .. ":") }
+
+  --- includes/queue/types.lua
+  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
+
+  -- All keys of a queue with their types.
+  local function types_of(queue, ...)
+    return {
+      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+    }
+  end
+
+  --- includes/queue/delay.lua
+  local function delay(...)
+    -- How a job comes to wait for a time. Needs:
+
+    local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+    -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+    -- more: a job may come a little late, and never before one that came earlier.
+    local function place_of(queue, due)
+      local lowest, highest = due * 4096, due * 4096 + 4095
+      local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+        "WITHSCORES", "LIMIT", 0, 1)[2]
+      if not last then
+        return lowest
+      elseif tonumber(last) < highest or highest >= MOST_EXACT then
+        return math.min(tonumber(last) + 1, highest)
+      end
+      return place_of(queue, due + 1)
+    end
+
+    -- Delays a job.
+    local function delay(queue, id, due)
+      redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+      emit(queue, "delayed", id, "delay", digits(due))
+      mark_next_due(queue)
+    end
+    return delay(...)
+  end
+
+  --- includes/queue/join.lua
+  local function join_lists(...)
+    -- How the lists `wait` and `paused` become one. Needs:
+
+    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+    -- When the job was added that a list lets go first, in ms.
+    local function age_of_next(queue, list)
+      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+    end
+
+    -- Moves all ids of one list to another, before those that are there or after them.
+    local function move_ids(from, to, goes_first)
+      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+      local ids = redis.call(pop, from, MOVED_TOGETHER)
+      while ids and #ids > 0 do
+        redis.call(push, to, unpack(ids))
+        ids = redis.call(pop, from, MOVED_TOGETHER)
+      end
+    end
+
+    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+    -- next job is older goes first, and the shorter one moves.
+    local function join_lists(queue, target)
+      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+      local longer, shorter = queue.wait, queue.paused
+      if paused > waiting then
+        longer, shorter = queue.paused, queue.wait
+      end
+      if waiting > 0 and paused > 0 then
+        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+        move_ids(shorter, longer, shorter == first)
+      end
+      if target and target ~= longer and waiting + paused > 0 then
+        redis.call("RENAME", longer, target)
+      end
+      return target or longer
+    end
+    return join_lists(...)
+  end
+
+  --- includes/queue/lists.lua
+  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+  -- jobs at any time. The queue's meta must have been read. Needs:
+
+  -- The list in which jobs without a priority wait, with all of them in it.
+  local function waiting_list(queue)
+    if not queue.waiting_list then
+      if not queue.is_paused then
+        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+      elseif redis.call("EXISTS", queue.wait) == 1 then
+        queue.waiting_list = join_lists(queue)
+      else
+        queue.waiting_list = queue.paused
+      end
+    end
+    return queue.waiting_list
+  end
+
+  --- includes/queue/line.lua
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+    else
+      redis.call(push, waiting_list(queue), id)
+    end
+  end
+
+  --- includes/queue/add.lua
+  -- How a new job, whose hash is there, comes into a queue. Needs:
+
+  -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+  -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+  local function add_to_queue(queue, id, name, priority, due, is_first)
+    emit_last(queue, "added", id, "name", name)
+    if due > 0 then
+      delay(queue, id, due)
+    else
+      make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+      wake(queue)
+      emit(queue, "waiting", id)
+    end
+  end
+
+  --- includes/finish/deduplication.lua
+  -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
+
+  -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+  local function release_deduplication(queue, deduplication_id, id)
+    local key = queue.prefix .. "de:" .. deduplication_id
+    if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+      redis.call("DEL", key)
+    end
+  end
+
+  --- includes/finish/next_job.lua
+  -- What the end of a job means to its deduplication id: the key that keeps a second job away is
+  -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+  local function is_free(queue, id)
+    return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
+  end
+
+  -- The id that the job was given when it came, unless a job has it by now: then one that is free.
+  local function id_of_next(queue, id)
+    local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
+    redis.call("SET", queue.prefix .. "id", digits(count))
+    if id and is_free(queue, id) then
+      return id
+    end
+    while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
+      count, step = count + step, step * 2
+    end
+    redis.call("SET", queue.prefix .. "id", digits(count))
+    return digits(count)
+  end
+
+  -- Lets the next job keep others away in its turn.
+  local function hold_deduplication(queue, deduplication_id, id, opts)
+    local rule = type(opts.de) == "table" and opts.de or {}
+    local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+    redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+  end
+
+  -- The fields that only some jobs have.
+  local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+    local fields = { "deid", deduplication_id }
+    for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+      if value then
+        fields[#fields + 1] = name
+        fields[#fields + 1] = value
+      end
+    end
+    return fields
+  end
+
+  -- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+  -- stays there when it cannot be added.
+  local function add_next_job(queue, deduplication_id, timestamp)
+    local stored = queue.prefix .. "dn:" .. deduplication_id
+    if redis.call("EXISTS", stored) == 0 then
+      return nil
+    end
+    local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+    if fault then
+      return "the job that waits for its end was not added: " .. fault
+    end
+    local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+      redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+    local opts, id = object(opts_text), id_of_next(queue, own_id)
+    local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+    hold_deduplication(queue, deduplication_id, id, opts)
+    redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+      "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+      unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+    add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+      opts.lifo == true)
+    if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+      attempt("SADD", dependencies, queue.prefix .. id)
+    end
+    redis.call("DEL", stored)
+    return nil
+  end
+
+  -- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+  -- wrong, if anything did.
+  local function end_deduplication(queue, deduplication_id, id, timestamp)
+    if not deduplication_id then
+      return nil
+    end
+    release_deduplication(queue, deduplication_id, id)
+    return add_next_job(queue, deduplication_id, timestamp)
+  end
+
+  --- includes/finish/gone.lua
+  -- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
+
+  local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
+
+  local function newest_events(queue)
+    return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
+  end
+
+  -- The value that follows a name in the fields of an event, or nil.
+  local function value_in(fields, name)
+    for at = 1, #fields, 2 do
+      if fields[at] == name then
+        return fields[at + 1]
+      end
+    end
+    return nil
+  end
+
+  -- The deduplication ids of the jobs for whose end others wait, by the ids of these jobs: the events of
+  -- those that came meanwhile name both.
+  local function deduplication_ids(queue)
+    local found = {}
+    for _, entry in ipairs(newest_events(queue)) do
+      local fields = entry[2]
+      if fields[2] == "deduplicated" and fields[4] and not found[fields[4]] then
+        found[fields[4]] = value_in(fields, "deduplicationId")
+      end
+    end
+    return found
+  end
+
+  -- Adds the job that waits for the end of one that is gone. Returns what went wrong, if anything did.
+  local function follow_gone_job(queue, id, deduplication_id, timestamp)
+    if deduplication_id and attempt("GET", queue.prefix .. "de:" .. deduplication_id) == id then
+      return end_deduplication(queue, deduplication_id, id, timestamp)
+    end
+    return nil
+  end
+
+  -- Takes a job that is gone out of `active`, and adds the one that waits for its end. Returns whether
+  -- it was there, and what went wrong, if anything did.
+  local function end_gone_job(queue, id, timestamp)
+    return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
+  end
+
+  --- includes/parents/children.lua
+  -- Whether the children of a flow parent let it complete. Needs no other include.
+
+  -- Why a job may not complete, or nil: children that it has not waited for, or one that failed
+  -- and forbids it.
+  local function children_forbid(key, id)
+    if redis.call("EXISTS", key .. ":dependencies", key .. ":unsuccessful") == 0 then
+      return nil
+    elseif redis.call("EXISTS", key .. ":dependencies") == 1 then
+      return "Job " .. id .. " has pending dependencies: it cannot complete before its children"
+    end
+    return "Cannot complete job " .. id .. " because it has at least one failed child"
+  end
+
+  -- What finishing a job comes to when its worker cannot finish it. Needs:
+
+  local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
+
+  -- Whether the newest events tell that a job, which is gone by now, has ended so.
+  local function is_told_of(queue, id, event)
+    for _, entry in ipairs(newest_events(queue)) do
+      if entry[2][2] == event and entry[2][4] == id then
+        return true
+      end
+    end
+    return false
+  end
+
+  -- Whether a job has ended as the call says that holds its `ats` and `stc`: nobody fetched it
+  -- since, no check has failed it.
+  local function has_ended_by_this_call(queue, id, target, value, how)
+    if not redis.call("ZSCORE", queue[target], id) then
+      return false
+    end
+    local found = redis.call("HMGET", queue.prefix .. id, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
+    return counter(found[1]) == counter(how.started) and counter(found[2]) == counter(how.stalls) and found[3] == value
+  end
+
+  -- The outcome for a job whose lock holds `held`, which is not its worker's token, a list of what
+  -- went wrong, and true when something was written. A call that was sent twice finds what the
+  -- first one has done.
+  local function outcome_without_lock(queue, id, held, how)
+    local key, target = queue.prefix .. id, how.target
+    if held then
+      return NOT_OWNED, {}, false
+    elseif redis.call("EXISTS", key) == 1 then
+      local forbidden = target == "completed" and children_forbid(key, id)
+      if has_ended_by_this_call(queue, id, target, how.value, how) then
+        return FINISHED, {}, false
+      elseif forbidden and has_ended_by_this_call(queue, id, "failed", forbidden, how) then
+        return FAILED_INSTEAD, { forbidden }, false
+      end
+      return NOT_OWNED, {}, false
+    elseif redis.call("LPOS", queue.active, id) then
+      local _, fault = end_gone_job(queue, id, how.timestamp)
+      return GONE, { fault }, true
+    end
+    return is_told_of(queue, id, target) and FINISHED or GONE, {}, false
+  end
+  return outcome_without_lock(...)
 end
 
--- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
--- node of a cluster, or for an ACL user that may not touch them.
-local function unfit_parent(parent)
-  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
-    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
-end
+--- includes/parents/children.lua
+local function children_forbid(...)
+  -- Whether the children of a flow parent let it complete. Needs no other include.
 
---- includes/parents/release.lua
--- How a flow parent that has waited for its children becomes available. Needs:
-
--- Moves a parent out of the set in which it waits to the front of its queue; a delay of
--- its own comes first.
-local function release_parent(parent, from, timestamp)
-  local queue = parent.queue
-  if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
-    return
+  -- Why a job may not complete, or nil: children that it has not waited for, or one that failed
+  -- and forbids it.
+  local function children_forbid(key, id)
+    if redis.call("EXISTS", key .. ":dependencies", key .. ":unsuccessful") == 0 then
+      return nil
+    elseif redis.call("EXISTS", key .. ":dependencies") == 1 then
+      return "Job " .. id .. " has pending dependencies: it cannot complete before its children"
+    end
+    return "Cannot complete job " .. id .. " because it has at least one failed child"
   end
-  read_meta(queue)
-  local attributes = redis.call("HMGET", parent.key, "priority", "delay")
-  local own_delay = number(attributes[2]) or 0
-  if own_delay > 0 then
-    delay(queue, parent.id, tonumber(timestamp) + own_delay)
-  else
-    make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
-    wake(queue)
-    emit(queue, "waiting", parent.id, "prev", "waiting-children")
-  end
+  return children_forbid(...)
 end
 
 --- includes/parents/completion.lua
--- What a flow parent learns of a child that completed. Needs:
+local function tell_parent_of_completion(...)
+  --- includes/types.lua
+  -- Whether keys have the types that they should have. Needs:
 
--- Gives the parent the return value, and makes it available when this was the last of its
--- children. A parent that is out of reach cannot be told: the job is completed all the same.
--- Returns what is wrong with the parent, if anything is.
-local function tell_parent_of_completion(job, child_key, value, timestamp)
-  local parent = parent_of(job)
-  if not parent then
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+      end
+    end
     return nil
   end
-  local fault = unfit_parent(parent)
-  if fault then
-    return "its parent was not told: " .. fault
+
+  --- includes/queue/types.lua
+  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
+
+  -- All keys of a queue with their types.
+  local function types_of(queue, ...)
+    return {
+      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
+      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
+      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+    }
   end
-  local dependencies = parent.key .. ":dependencies"
-  if redis.call("SREM", dependencies, child_key) == 1 then
-    redis.call("HSET", parent.key .. ":processed", child_key, value)
-    if redis.call("SCARD", dependencies) == 0 then
-      release_parent(parent, parent.queue["waiting-children"], timestamp)
+
+  --- includes/parents/parent.lua
+  -- The flow parent of a job, which may live in another queue. Needs:
+
+  -- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
+  -- is a table of `parent`, its decoded field, and `parent_key`.
+  local function parent_of(job)
+    local data = job.parent
+    local key, id, base = job.parent_key, data.id, data.queueKey
+    if type(id) == "number" then
+      id = digits(id)
+    end
+    if type(id) == "string" and type(base) == "string" then
+      key = key or (base .. ":" .. id)
+    elseif key then
+      base, id = key:match("^(.*):(.-)$")
+    end
+    if not key or not base then
+      return nil
+    end
+    return { key = key, id = id, queue = queue_at(base .. ":") }
+  end
+
+  -- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
+  -- node of a cluster, or for an ACL user that may not touch them.
+  local function unfit_parent(parent)
+    return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+      parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
+  end
+
+  --- includes/queue/join.lua
+  local function join_lists(...)
+    -- How the lists `wait` and `paused` become one. Needs:
+
+    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+    -- When the job was added that a list lets go first, in ms.
+    local function age_of_next(queue, list)
+      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+    end
+
+    -- Moves all ids of one list to another, before those that are there or after them.
+    local function move_ids(from, to, goes_first)
+      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+      local ids = redis.call(pop, from, MOVED_TOGETHER)
+      while ids and #ids > 0 do
+        redis.call(push, to, unpack(ids))
+        ids = redis.call(pop, from, MOVED_TOGETHER)
+      end
+    end
+
+    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+    -- next job is older goes first, and the shorter one moves.
+    local function join_lists(queue, target)
+      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+      local longer, shorter = queue.wait, queue.paused
+      if paused > waiting then
+        longer, shorter = queue.paused, queue.wait
+      end
+      if waiting > 0 and paused > 0 then
+        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+        move_ids(shorter, longer, shorter == first)
+      end
+      if target and target ~= longer and waiting + paused > 0 then
+        redis.call("RENAME", longer, target)
+      end
+      return target or longer
+    end
+    return join_lists(...)
+  end
+
+  --- includes/queue/lists.lua
+  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+  -- jobs at any time. The queue's meta must have been read. Needs:
+
+  -- The list in which jobs without a priority wait, with all of them in it.
+  local function waiting_list(queue)
+    if not queue.waiting_list then
+      if not queue.is_paused then
+        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+      elseif redis.call("EXISTS", queue.wait) == 1 then
+        queue.waiting_list = join_lists(queue)
+      else
+        queue.waiting_list = queue.paused
+      end
+    end
+    return queue.waiting_list
+  end
+
+  --- includes/queue/line.lua
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+    else
+      redis.call(push, waiting_list(queue), id)
     end
   end
-  return nil
-end
 
---- includes/parents/failure.lua
--- What a flow parent learns of a child that failed. Needs:
+  --- includes/queue/delay.lua
+  -- How a job comes to wait for a time. Needs:
 
-local function fail_parent(parent, child_key, timestamp)
-  local queue = parent.queue
-  redis.call("ZADD", parent.key .. ":unsuccessful", timestamp, child_key)
-  if redis.call("EXISTS", parent.key) == 0 then
-    return
-  end
-  local from = redis.call("ZSCORE", queue["waiting-children"], parent.id) and queue["waiting-children"]
-    or redis.call("ZSCORE", queue.delayed, parent.id) and queue.delayed
-  if from then
-    redis.call("HSET", parent.key, "defa", "child " .. child_key .. " failed", "delay", 0)
-    release_parent(parent, from, timestamp)
-  end
-end
+  local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
 
--- Tells the parent of a failed child, as the first of these flags says: fpof fails the
--- parent, cpof lets it go on at once, idof and rdof no longer wait for the child. Returns
--- what is wrong with the parent, if anything is.
-local function tell_parent_of_failure(job, child_key, reason, timestamp)
-  local parent = parent_of(job)
-  if not parent then
-    return nil
+  -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+  -- more: a job may come a little late, and never before one that came earlier.
+  local function place_of(queue, due)
+    local lowest, highest = due * 4096, due * 4096 + 4095
+    local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+      "WITHSCORES", "LIMIT", 0, 1)[2]
+    if not last then
+      return lowest
+    elseif tonumber(last) < highest or highest >= MOST_EXACT then
+      return math.min(tonumber(last) + 1, highest)
+    end
+    return place_of(queue, due + 1)
   end
-  local fault = unfit_parent(parent)
-  if fault then
-    return "its parent was not told: " .. fault
+
+  -- Delays a job.
+  local function delay(queue, id, due)
+    redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+    emit(queue, "delayed", id, "delay", digits(due))
+    mark_next_due(queue)
   end
-  local flag
-  for _, flags in ipairs({ job.parent, job.opts }) do
-    for _, name in ipairs({ "fpof", "cpof", "idof", "rdof" }) do
-      flag = flag or (flags[name] and flags[name] ~= cjson.null and name)
+
+  --- includes/parents/release.lua
+  -- How a flow parent that has waited for its children becomes available. Needs:
+
+  -- Moves a parent out of the set in which it waits to the front of its queue; a delay of
+  -- its own comes first.
+  local function release_parent(parent, from, timestamp)
+    local queue = parent.queue
+    if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
+      return
+    end
+    read_meta(queue)
+    local attributes = redis.call("HMGET", parent.key, "priority", "delay")
+    local own_delay = number(attributes[2]) or 0
+    if own_delay > 0 then
+      delay(queue, parent.id, tonumber(timestamp) + own_delay)
+    else
+      make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
+      wake(queue)
+      emit(queue, "waiting", parent.id, "prev", "waiting-children")
     end
   end
-  local dependencies = parent.key .. ":dependencies"
-  if not flag or redis.call("SREM", dependencies, child_key) == 0 then
+
+  -- What a flow parent learns of a child that completed. Needs:
+
+  -- Gives the parent the return value, and makes it available when this was the last of its
+  -- children. A parent that is out of reach cannot be told: the job is completed all the same.
+  -- Returns what is wrong with the parent, if anything is.
+  local function tell_parent_of_completion(job, child_key, value, timestamp)
+    local parent = parent_of(job)
+    if not parent then
+      return nil
+    end
+    local fault = unfit_parent(parent)
+    if fault then
+      return "its parent was not told: " .. fault
+    end
+    local dependencies = parent.key .. ":dependencies"
+    if redis.call("SREM", dependencies, child_key) == 1 then
+      redis.call("HSET", parent.key .. ":processed", child_key, value)
+      if redis.call("SCARD", dependencies) == 0 then
+        release_parent(parent, parent.queue["waiting-children"], timestamp)
+      end
+    end
     return nil
   end
-  if flag == "fpof" then
-    fail_parent(parent, child_key, timestamp)
-    return nil
-  end
-  if flag ~= "rdof" then
-    redis.call("HSET", parent.key .. ":failed", child_key, reason)
-  end
-  if flag == "cpof" or redis.call("SCARD", dependencies) == 0 then
-    release_parent(parent, parent.queue["waiting-children"], timestamp)
-  end
-  return nil
+  return tell_parent_of_completion(...)
 end
 
 --- includes/finish/job.lua
 -- How ONE job finishes that its worker holds: a script may do so with several. The queue's
 -- meta must have been read. Needs:
+
+local GONE, FINISHED, FAILED_INSTEAD = -1, 1, 2
 
 -- What a worker says about the jobs that it finishes, decoded, as a table of what it must be.
 local function rules_from(rules)
@@ -934,28 +1956,23 @@ local function rules_from(rules)
   }
 end
 
--- Writes how a job failed, and tells the others. Returns what could not be told.
-local function fail_job(queue, id, job, reason, how)
-  local key, trace = queue.prefix .. id, {}
-  if how.stacktrace ~= "" then
-    trace = { "stacktrace", stacktrace_of(job.opts, job.stacktrace, how.stacktrace) }
-  end
-  redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
-  if job.deferred_failure then
-    redis.call("HDEL", key, "defa")
-  end
-  emit_failed(queue, id, reason, how.rules.event_bytes, job.attempts)
-  return tell_parent_of_failure(job, key, reason, how.timestamp)
-end
-
-local function complete_job(queue, id, job, how)
-  local key, value = queue.prefix .. id, how.value
-  redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "returnvalue", value)
+local function complete_job(queue, id, job, value, how)
+  local key = queue.prefix .. id
+  redis.call("HSET", key, "atm", job.attempts, "finishedOn", how.timestamp, "returnvalue", value)
   if job.failed_reason then
     redis.call("HDEL", key, "failedReason")
   end
   emit_completed(queue, id, value, how.rules.event_bytes)
-  return tell_parent_of_completion(job, key, value, how.timestamp)
+  return (job.parent_key or job.has_parent) and tell_parent_of_completion(job, key, value, how.timestamp)
+end
+
+-- What went wrong, of what may have.
+local function faults_of(...)
+  local faults = {}
+  for at = 1, select("#", ...) do
+    faults[#faults + 1] = select(at, ...) or nil
+  end
+  return faults
 end
 
 -- Finishes the job with an id. `how` is a table of
@@ -979,30 +1996,31 @@ local function finish_job(queue, id, how)
     local _, fault = end_gone_job(queue, id, timestamp)
     return GONE, { fault }, true
   end
-  local job = { opts = object(fields[1]), parent_key = fields[2], parent = object(fields[3]),
+  local job = { opts = object(fields[1]), parent_key = fields[2], has_parent = fields[3], parent = object(fields[3]),
     attempts = counter(fields[5]) + 1, stacktrace = fields[7], deferred_failure = fields[8], failed_reason = fields[9] }
   local forbidden = target == "completed" and how.may_have_children and children_forbid(key, id)
-  redis.call("DEL", key .. ":lock")
+  if forbidden then
+    target = "failed"
+  end
+  local keep = retention_of(target, job.opts, how.rules)
+  if keep.count ~= 0 then
+    redis.call("ZADD", queue[target], timestamp, id) -- before it leaves `active`: an error must not lose it
+  end
   remove_mark(queue, id)
   redis.call("LREM", queue.active, -1, id)
-  local untold, keep
-  if target == "failed" or forbidden then
-    target, keep = "failed", retention_of_failed(job.opts, how.rules.failed)
-    untold = fail_job(queue, id, job, forbidden or how.value, how)
-  else
-    keep = retention_of_completed(job.opts, how.rules.completed)
-    untold = complete_job(queue, id, job, how)
-  end
-  local faults = { forbidden or nil }
-  faults[#faults + 1] = untold
-  faults[#faults + 1] = end_deduplication(queue, fields[4], id, timestamp)
+  redis.call("DEL", key .. ":lock")
+  local end_job = target == "failed" and fail_job or complete_job
+  local untold = end_job(queue, id, job, forbidden or how.value, how)
+  local not_followed = fields[4] and end_deduplication(queue, fields[4], id, timestamp)
   if keep == how.rules[target] and keep.count ~= 0 then
-    redis.call("ZADD", queue[target], timestamp, id) -- finish_jobs prunes by this rule, once for all jobs
-    how.to_prune[target] = keep
+    how.to_prune[target] = keep -- by finish_jobs, once for all jobs
   else
     retain(queue, queue[target], id, keep, timestamp)
   end
-  count_finished(queue, target, how.rules.metrics_points, timestamp)
+  if how.rules.metrics_points >= 1 then
+    count_finished(queue, target, how.rules.metrics_points, timestamp)
+  end
+  local faults = (forbidden or untold or not_followed) and faults_of(forbidden, untold, not_followed)
   return forbidden and FAILED_INSTEAD or FINISHED, faults, true
 end
 
@@ -1022,14 +2040,6 @@ end
 
 local PART_SIZE = 7 -- arguments for each job
 
--- The keys, with their types, that finishing jobs writes; those of jobs and parents are checked apart.
-local function types_to_finish(queue)
-  return {
-    queue.meta, "hash", queue.active, "list", queue.stalled, "set", queue.completed, "zset", queue.failed, "zset",
-    queue.marker, "zset", queue.events, "stream",
-  }
-end
-
 -- What a client is told of one finished job. A key of the wrong type is the matter of one job;
 -- what else goes wrong is the server's, and the client sends the call again.
 local function told(succeeded, outcome, faults)
@@ -1040,7 +2050,7 @@ local function told(succeeded, outcome, faults)
     end
     return { "", fault }
   end
-  return #faults > 0 and { outcome, unpack(faults) } or outcome
+  return faults and faults[1] and { outcome, unpack(faults) } or outcome
 end
 
 -- Whether any of the jobs has children that it waits for, or one that failed. Few jobs have.
@@ -1057,43 +2067,186 @@ end
 -- goes wrong with one does not keep the others from finishing. Returns what clients are told of
 -- each, and whether something was written.
 local function finish_jobs(queue, first, timestamp, rules)
-  local outcomes, has_written, to_prune = {}, false, {}
+  local outcomes, has_written = {}, false
   local may_have_children = first <= #ARGV and any_has_children(queue, first)
+  local how = { timestamp = timestamp, rules = rules, may_have_children = may_have_children, to_prune = {},
+    token = "", target = "", value = "", stacktrace = "", started = "", stalls = "" }
   for at = first, #ARGV, PART_SIZE do
-    local id, token, target, value, stacktrace, started, stalls = unpack(ARGV, at, at + PART_SIZE - 1)
-    local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, {
-      token = token, timestamp = timestamp, target = target, value = value, stacktrace = stacktrace,
-      rules = rules, started = started, stalls = stalls, may_have_children = may_have_children, to_prune = to_prune,
-    })
+    local id
+    id, how.token, how.target, how.value, how.stacktrace, how.started, how.stalls = unpack(ARGV, at, at + PART_SIZE - 1)
+    local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, how)
     outcomes[#outcomes + 1] = told(succeeded, outcome, faults)
     has_written = has_written or (succeeded and wrote)
   end
-  for target, keep in pairs(to_prune) do
+  for target, keep in pairs(how.to_prune) do
     prune(queue, queue[target], keep, timestamp)
   end
   return outcomes, has_written
 end
 
 --- includes/fetch/promote.lua
--- How delayed jobs that are due become available. The queue's meta must have been read. Needs:
+local function promote_due_jobs(...)
+  --- includes/queue/join.lua
+  local function join_lists(...)
+    -- How the lists `wait` and `paused` become one. Needs:
 
-local PROMOTED_AT_ONCE = 1000
+    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
 
--- Returns whether there were any.
-local function promote_due_jobs(queue, timestamp)
-  local due = redis.call("ZRANGEBYSCORE", queue.delayed, "-inf", digits((timestamp + 1) * 4096 - 1),
-    "LIMIT", 0, PROMOTED_AT_ONCE)
-  for _, id in ipairs(due) do
-    local key = queue.prefix .. id
-    local priority = number(attempt("HGET", key, "priority")) or 0
-    redis.call("ZREM", queue.delayed, id)
-    make_available(queue, id, priority, "LPUSH")
-    if redis.call("EXISTS", key) == 1 then
-      attempt("HSET", key, "delay", 0)
+    -- When the job was added that a list lets go first, in ms.
+    local function age_of_next(queue, list)
+      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
     end
-    emit(queue, "waiting", id, "prev", "delayed")
+
+    -- Moves all ids of one list to another, before those that are there or after them.
+    local function move_ids(from, to, goes_first)
+      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+      local ids = redis.call(pop, from, MOVED_TOGETHER)
+      while ids and #ids > 0 do
+        redis.call(push, to, unpack(ids))
+        ids = redis.call(pop, from, MOVED_TOGETHER)
+      end
+    end
+
+    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+    -- next job is older goes first, and the shorter one moves.
+    local function join_lists(queue, target)
+      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+      local longer, shorter = queue.wait, queue.paused
+      if paused > waiting then
+        longer, shorter = queue.paused, queue.wait
+      end
+      if waiting > 0 and paused > 0 then
+        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+        move_ids(shorter, longer, shorter == first)
+      end
+      if target and target ~= longer and waiting + paused > 0 then
+        redis.call("RENAME", longer, target)
+      end
+      return target or longer
+    end
+    return join_lists(...)
   end
-  return #due > 0
+
+  --- includes/queue/lists.lua
+  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+  -- jobs at any time. The queue's meta must have been read. Needs:
+
+  -- The list in which jobs without a priority wait, with all of them in it.
+  local function waiting_list(queue)
+    if not queue.waiting_list then
+      if not queue.is_paused then
+        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+      elseif redis.call("EXISTS", queue.wait) == 1 then
+        queue.waiting_list = join_lists(queue)
+      else
+        queue.waiting_list = queue.paused
+      end
+    end
+    return queue.waiting_list
+  end
+
+  --- includes/queue/line.lua
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+    else
+      redis.call(push, waiting_list(queue), id)
+    end
+  end
+
+  -- How delayed jobs that are due become available. The queue's meta must have been read. Needs:
+
+  local PROMOTED_AT_ONCE = 1000
+
+  local function promote_due_jobs(queue, timestamp)
+    local due = redis.call("ZRANGEBYSCORE", queue.delayed, "-inf", digits((timestamp + 1) * 4096 - 1),
+      "LIMIT", 0, PROMOTED_AT_ONCE)
+    for _, id in ipairs(due) do
+      local key = queue.prefix .. id
+      local priority = number(attempt("HGET", key, "priority")) or 0
+      make_available(queue, id, priority, "LPUSH")
+      redis.call("ZREM", queue.delayed, id)
+      if redis.call("EXISTS", key) == 1 then
+        attempt("HSET", key, "delay", 0)
+      end
+      emit(queue, "waiting", id, "prev", "delayed")
+    end
+  end
+  return promote_due_jobs(...)
+end
+
+--- includes/queue/join.lua
+local function join_lists(...)
+  -- How the lists `wait` and `paused` become one. Needs:
+
+  local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+  -- When the job was added that a list lets go first, in ms.
+  local function age_of_next(queue, list)
+    return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+  end
+
+  -- Moves all ids of one list to another, before those that are there or after them.
+  local function move_ids(from, to, goes_first)
+    local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+    local ids = redis.call(pop, from, MOVED_TOGETHER)
+    while ids and #ids > 0 do
+      redis.call(push, to, unpack(ids))
+      ids = redis.call(pop, from, MOVED_TOGETHER)
+    end
+  end
+
+  -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+  -- next job is older goes first, and the shorter one moves.
+  local function join_lists(queue, target)
+    local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+    local longer, shorter = queue.wait, queue.paused
+    if paused > waiting then
+      longer, shorter = queue.paused, queue.wait
+    end
+    if waiting > 0 and paused > 0 then
+      local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+      local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+      move_ids(shorter, longer, shorter == first)
+    end
+    if target and target ~= longer and waiting + paused > 0 then
+      redis.call("RENAME", longer, target)
+    end
+    return target or longer
+  end
+  return join_lists(...)
+end
+
+--- includes/queue/lists.lua
+-- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+-- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+-- jobs at any time. The queue's meta must have been read. Needs:
+
+-- The list in which jobs without a priority wait, with all of them in it.
+local function waiting_list(queue)
+  if not queue.waiting_list then
+    if not queue.is_paused then
+      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+    elseif redis.call("EXISTS", queue.wait) == 1 then
+      queue.waiting_list = join_lists(queue)
+    else
+      queue.waiting_list = queue.paused
+    end
+  end
+  return queue.waiting_list
 end
 
 --- includes/fetch/limit.lua
@@ -1168,43 +2321,79 @@ local function note_company(fetch, key, fields, started)
 end
 
 --- includes/fetch/pop.lua
--- How ids leave the front of a queue, and how those that were skipped go back. Needs:
+-- How ids leave the front of a queue. Needs no other include.
 
--- The next id, with its score when it has a priority, or nil. `skipped` are the jobs popped
--- and not fetched: an id, and its score or nil, each.
+-- Moves the next id to the new end of `active`. Returns it, with its score when it has a priority, or
+-- nil. `skipped` are the jobs that were moved and are not fetched: an id, and its score or nil, each.
+-- When `active` is no list it raises, before anything has left its place.
 local function pop(queue, skipped)
-  local id = redis.call("RPOP", queue.wait)
+  local id = redis.call("LMOVE", queue.wait, queue.active, "RIGHT", "LEFT")
   if id then
     return id
   end
+  redis.call("LLEN", queue.active)
   local first = redis.call("ZPOPMIN", queue.prioritized)
-  if not first[1] and #skipped == 0 then
+  if first[1] then
+    redis.call("LPUSH", queue.active, first[1])
+  elseif #skipped == 0 then
     redis.call("DEL", queue.pc)
   end
   return first[1], first[2]
 end
 
-local function put_back(queue, skipped)
-  for at = #skipped, 1, -1 do
-    local id, score = unpack(skipped[at])
-    if score then
-      redis.call("ZADD", queue.prioritized, score, id)
-    else
-      redis.call("RPUSH", queue.wait, id)
+--- includes/fetch/put_back.lua
+local function put_back(...)
+  -- How ids that were skipped go back to where they were. Needs no other include.
+
+  local function put_back(queue, skipped)
+    for at = #skipped, 1, -1 do
+      local id, score = unpack(skipped[at])
+      if score then
+        redis.call("ZADD", queue.prioritized, score, id)
+      else
+        redis.call("RPUSH", queue.wait, id)
+      end
     end
   end
+  return put_back(...)
 end
 
--- Puts them behind all others, or all others of their priority.
-local function put_last(queue, skipped)
-  for _, entry in ipairs(skipped) do
-    local id, score = unpack(entry)
-    if score then
-      redis.call("ZADD", queue.prioritized, priority_score(queue, math.floor(tonumber(score) / 2 ^ 32)), id)
+--- includes/fetch/put_last.lua
+local function put_last(...)
+  --- includes/queue/line.lua
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
     else
-      redis.call("LPUSH", queue.wait, id)
+      redis.call(push, waiting_list(queue), id)
     end
   end
+
+  -- How ids that were skipped go to where the next call finds others first. Needs:
+
+  -- Puts them behind all others, or all others of their priority.
+  local function put_last(queue, skipped)
+    for _, entry in ipairs(skipped) do
+      local id, score = unpack(entry)
+      if score then
+        redis.call("ZADD", queue.prioritized, priority_score(queue, math.floor(tonumber(score) / 2 ^ 32)), id)
+      else
+        redis.call("LPUSH", queue.wait, id)
+      end
+    end
+  end
+  return put_last(...)
 end
 
 --- includes/fetch/describe.lua
@@ -1220,8 +2409,8 @@ end
 
 -- A line costs clients less than seven values do.
 local function describe(id, token, fields, started, duration)
-  local line = table.concat({ token, digits(started), digits(counter(fields[4])), digits(duration),
-    digits(counter(fields[8])), fields[1] or "" }, " ")
+  local line = token .. string.format(" %.0f %.0f %.0f %.0f ", started, counter(fields[4]), duration, counter(fields[8]))
+    .. (fields[1] or "")
   if fields[5] or fields[9] then
     return { id, fields[2] or "", line, fields[5] or "", fields[7] or "", fields[9] or "" }
   end
@@ -1252,16 +2441,17 @@ end
 
 local MOST_SKIPPED = 100 -- suspects to look past in one call
 
--- Gives a job to the worker, whose id has left the place where it waited.
+-- Gives a job to the worker, whose id is in `active` by now.
 local function fetch_job(queue, fetch, id, fields)
   local key, jobs = queue.prefix .. id, fetch.jobs
   local token = fetch.id .. ":" .. #jobs
   local started = counter(fields[3]) + 1
   local duration, policy = lock_duration_of(fetch, fields)
-  local own = policy.maxStalledCount and { "actorMaxStalledCount", digits(policy.maxStalledCount) } or {}
-  redis.call("LPUSH", queue.active, id)
-  redis.call("SET", key .. ":lock", token, "PX", digits(duration))
-  redis.call("HSET", key, "processedOn", fetch.timestamp, "pb", fetch.worker, "ats", digits(started), unpack(own))
+  redis.call("SET", key .. ":lock", token, "PX", duration)
+  redis.call("HSET", key, "processedOn", fetch.timestamp, "pb", fetch.worker, "ats", started)
+  if policy.maxStalledCount then
+    redis.call("HSET", key, "actorMaxStalledCount", policy.maxStalledCount)
+  end
   note_company(fetch, key, fields, started)
   emit(queue, "active", id, "prev", "waiting")
   jobs[#jobs + 1] = describe(id, token, fields, started, duration)
@@ -1284,9 +2474,13 @@ local function fetch_jobs(queue, fetch)
     end
     local fields = not is_reserved(id) and read_fields(queue, id)
     local there = fields and (fields[1] or redis.call("EXISTS", queue.prefix .. id) == 1)
-    if there and not may_run(fetch, fields) then
+    local is_skipped = there and not may_run(fetch, fields)
+    if is_skipped then
       skipped[#skipped + 1] = { id, score }
-    elseif there then
+    end
+    if is_skipped or not there then
+      redis.call("LPOP", queue.active)
+    else
       fetch_job(queue, fetch, id, fields)
       counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
@@ -1294,29 +2488,32 @@ local function fetch_jobs(queue, fetch)
   if #skipped == MOST_SKIPPED and #jobs == 0 then
     put_last(queue, skipped) -- so that the next call looks at others
     fetch.unseen = how_many_wait(queue)
-  else
+  elseif #skipped > 0 then
     put_back(queue, skipped)
   end
   count_under_limit(queue, counted)
 end
 
 --- includes/fetch/lost_call.lua
--- The jobs of an earlier call whose reply was lost. Takes the `fetch` of fetch/jobs. Needs:
+local function find_jobs_of_call(...)
+  -- The jobs of an earlier call whose reply was lost. Takes the `fetch` of fetch/jobs. Needs:
 
-local NEWEST_OF_ACTIVE = 1000 -- ids among which lost jobs are searched
+  local NEWEST_OF_ACTIVE = 1000 -- ids among which lost jobs are searched
 
--- Adds the jobs whose locks an earlier call has set, in the order in which it fetched them.
-local function find_jobs_of_call(queue, fetch, lost_id)
-  local newest = redis.call("LRANGE", queue.active, 0, NEWEST_OF_ACTIVE - 1)
-  for at = #newest, 1, -1 do
-    local id = newest[at]
-    local token = attempt("GET", queue.prefix .. id .. ":lock")
-    local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(queue, id)
-    if fields then
-      local duration = lock_duration_of(fetch, fields)
-      fetch.jobs[#fetch.jobs + 1] = describe(id, token, fields, counter(fields[3]), duration)
+  -- Adds the jobs whose locks an earlier call has set, in the order in which it fetched them.
+  local function find_jobs_of_call(queue, fetch, lost_id)
+    local newest = redis.call("LRANGE", queue.active, 0, NEWEST_OF_ACTIVE - 1)
+    for at = #newest, 1, -1 do
+      local id = newest[at]
+      local token = attempt("GET", queue.prefix .. id .. ":lock")
+      local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(queue, id)
+      if fields then
+        local duration = lock_duration_of(fetch, fields)
+        fetch.jobs[#fetch.jobs + 1] = describe(id, token, fields, counter(fields[3]), duration)
+      end
     end
   end
+  return find_jobs_of_call(...)
 end
 
 --- commands/finishAndFetch-1.lua
@@ -1329,30 +2526,34 @@ local fetch = {
   policies = object(ARGV[7]), jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
 }
 local lost_id, looks_at_all, first_part = ARGV[8], ARGV[9] == "1", 10
-local fetches = fetch.wanted > 0 or lost_id ~= ""
-
-local types = {}
-if looks_at_all and fetches then
-  types = types_of(queue, queue.limiter, "string")
-elseif looks_at_all or #ARGV >= first_part then
-  types = types_to_finish(queue)
-end
+local fetches, finishes = fetch.wanted > 0 or lost_id ~= "", #ARGV >= first_part
+local types = looks_at_all and fetches and types_of(queue, queue.limiter, "string")
+  or finishes and types_to_finish(queue) or {}
 local fault = refusal(queue, types)
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
-local has_emitted = false
+if finishes then
+  trim_events(queue) -- first of all writes: Redis does it although it is full, and then what follows
+end
 local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
+local due = next_due(queue)
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
 elseif fetches then
-  local has_promoted = promote_due_jobs(queue, fetch.timestamp)
+  local is_due = due and due <= tonumber(fetch.timestamp)
   local waiting = not queue.is_paused and how_many_wait(queue) or 0
+  fault = #types == 0 and (is_due or waiting > 0) and refusal(queue, types_to_fetch(queue))
+  if fault then
+    return redis.error_reply("ECHOMQ " .. fault)
+  end
+  if is_due then
+    trim_events(queue)
+    promote_due_jobs(queue, fetch.timestamp)
+    due, waiting = next_due(queue), not queue.is_paused and how_many_wait(queue) or 0
+  end
   if waiting > 0 then
-    fault = #types == 0 and mistyped({ queue.active, "list", queue.marker, "zset", queue.events, "stream" })
-    if fault then
-      return redis.error_reply("ECHOMQ refuses the queue: " .. fault)
-    end
+    trim_events(queue)
     fetch_jobs(queue, fetch)
     if #fetch.jobs > 0 and waiting > #fetch.jobs then
       wake(queue)
@@ -1360,13 +2561,9 @@ elseif fetches then
   elseif not queue.is_paused then
     attempt("ZREM", queue.marker, "0") -- that of another worker, which had no free thread and put it back
   end
-  has_emitted = has_promoted or #fetch.jobs > 0
 end
 if has_finished then
   tell_what_is_left(queue)
 end
-if has_finished or has_emitted then
-  trim_events(queue)
-end
-return { outcomes, fetch.jobs, due_in(queue, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
+return { outcomes, fetch.jobs, how_soon(due, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
   fetch.limited_for }

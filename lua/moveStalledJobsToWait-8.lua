@@ -99,21 +99,8 @@ local function attempt(...)
   return reply
 end
 
---- includes/queue/keys.lua
--- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
--- include; queue/meta adds what the meta says to the same table.
-
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
-  return {
-    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
-  }
-end
+--- includes/queue/types.lua
+-- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
 
 -- All keys of a queue with their types.
 local function types_of(queue, ...)
@@ -152,25 +139,27 @@ end
 --- includes/queue/meta.lua
 -- What the meta of a queue says, and why a script may refuse the queue. Needs:
 
--- Reads what the queue's meta says, once for a script.
+-- Reads what the queue's meta says, once for a script. Returns false when it is no hash.
 local function read_meta(queue)
-  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration") or {}
+  local meta = attempt("HMGET", queue.meta, "paused", "concurrency", "opts.maxLenEvents", "version", "max", "duration")
+  local is_hash = meta ~= nil
+  meta = meta or {}
   queue.is_paused = meta[1] and true or false
   queue.concurrency = number(meta[2])
   local max_events = math.floor(number(meta[3]) or 10000)
   queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
   queue.version = meta[4] or ""
   queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  return is_hash
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types.
 local function refusal(queue, types)
-  local fault = mistyped(types)
+  local fault = #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
-  read_meta(queue)
   if queue.version:sub(1, 8) == "echomq:2" then
     return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
@@ -183,7 +172,10 @@ end
 -- events trims it once, before them. Needs no other include; the queue's meta must have been read.
 
 local function trim_events(queue)
-  redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+  if not queue.is_trimmed then
+    redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+    queue.is_trimmed = true
+  end
 end
 
 local function emit(queue, event, id, ...)
@@ -210,46 +202,52 @@ local function write_although_full(queue)
   end
 end
 
+--- includes/queue/join.lua
+local function join_lists(...)
+  -- How the lists `wait` and `paused` become one. Needs:
+
+  local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+  -- When the job was added that a list lets go first, in ms.
+  local function age_of_next(queue, list)
+    return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+  end
+
+  -- Moves all ids of one list to another, before those that are there or after them.
+  local function move_ids(from, to, goes_first)
+    local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+    local ids = redis.call(pop, from, MOVED_TOGETHER)
+    while ids and #ids > 0 do
+      redis.call(push, to, unpack(ids))
+      ids = redis.call(pop, from, MOVED_TOGETHER)
+    end
+  end
+
+  -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+  -- next job is older goes first, and the shorter one moves.
+  local function join_lists(queue, target)
+    local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+    local longer, shorter = queue.wait, queue.paused
+    if paused > waiting then
+      longer, shorter = queue.paused, queue.wait
+    end
+    if waiting > 0 and paused > 0 then
+      local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+      local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+      move_ids(shorter, longer, shorter == first)
+    end
+    if target and target ~= longer and waiting + paused > 0 then
+      redis.call("RENAME", longer, target)
+    end
+    return target or longer
+  end
+  return join_lists(...)
+end
+
 --- includes/queue/lists.lua
 -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
 -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
 -- jobs at any time. The queue's meta must have been read. Needs:
-
-local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
--- When the job was added that a list lets go first, in ms.
-local function age_of_next(queue, list)
-  return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-end
-
--- Moves all ids of one list to another, before those that are there or after them.
-local function move_ids(from, to, goes_first)
-  local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-  local ids = redis.call(pop, from, MOVED_TOGETHER)
-  while ids and #ids > 0 do
-    redis.call(push, to, unpack(ids))
-    ids = redis.call(pop, from, MOVED_TOGETHER)
-  end
-end
-
--- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
--- next job is older goes first, and the shorter one moves.
-local function join_lists(queue, target)
-  local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-  local longer, shorter = queue.wait, queue.paused
-  if paused > waiting then
-    longer, shorter = queue.paused, queue.wait
-  end
-  if waiting > 0 and paused > 0 then
-    local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-    local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-    move_ids(shorter, longer, shorter == first)
-  end
-  if target and target ~= longer and waiting + paused > 0 then
-    redis.call("RENAME", longer, target)
-  end
-  return target or longer
-end
 
 -- The list in which jobs without a priority wait, with all of them in it.
 local function waiting_list(queue)
@@ -267,7 +265,7 @@ end
 
 --- includes/queue/wake.lua
 -- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
--- the time at which the next delayed one is due. The queue's meta must have been read. Needs:
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
 
 -- Whether as many jobs are active as the queue's global concurrency allows.
 local function is_maxed(queue)
@@ -278,28 +276,6 @@ end
 local function wake(queue)
   if not queue.is_paused and not is_maxed(queue) then
     redis.call("ZADD", queue.marker, 0, "0")
-  end
-end
-
-local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
-
--- When the next delayed job is due in ms, or nil.
-local function next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096)
-end
-
--- In how many ms the next delayed job is due, or -1 without one.
-local function due_in(queue, timestamp)
-  local due = next_due(queue)
-  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
-end
-
--- Tells idle workers when the next delayed job is due.
-local function mark_next_due(queue)
-  local due = next_due(queue)
-  if due then
-    redis.call("ZADD", queue.marker, digits(due), "1")
   end
 end
 
@@ -364,7 +340,7 @@ end
 -- Removes the mark of a job. Hardly ever is any job marked: that is looked at once in a script.
 local function remove_mark(queue, id)
   if queue.has_marks == nil then
-    queue.has_marks = redis.call("EXISTS", queue.stalled) == 1
+    queue.has_marks = redis.call("SCARD", queue.stalled) > 0
   end
   if queue.has_marks then
     redis.call("SREM", queue.stalled, id)
@@ -396,16 +372,26 @@ local function retention(value)
   return { count = count and math.floor(count), age = number(rule.age) }
 end
 
--- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
 -- The job's own `count` or `age` alone leaves no other bound.
-local function retention_of_completed(opts, keep)
-  local own = retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete)
+local function own_retention(value, keep)
+  local own = value and retention(value) or keep
   return (own.count or own.age) and own or keep
 end
 
+-- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
+local function retention_of_completed(opts, keep)
+  return own_retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete, keep)
+end
+
 local function retention_of_failed(opts, keep)
-  local own = retention(opts.removeOnFail or opts.rof or opts.remove_on_fail)
-  return (own.count or own.age) and own or keep
+  return own_retention(opts.removeOnFail or opts.rof or opts.remove_on_fail, keep)
+end
+
+local function retention_of(target, opts, rules)
+  if target == "failed" then
+    return retention_of_failed(opts, rules.failed)
+  end
+  return retention_of_completed(opts, rules.completed)
 end
 
 -- Removes what a finished set holds beyond `keep`.
@@ -438,6 +424,22 @@ local function retain(queue, finished, id, keep, timestamp)
     redis.call("ZADD", finished, timestamp, id)
     prune(queue, finished, keep, tonumber(timestamp))
   end
+end
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
+-- include; queue/meta adds what the meta says to the same table.
+
+-- The keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  return {
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
+    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
+    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
+    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
+  }
 end
 
 --- includes/queue/time.lua
@@ -800,6 +802,30 @@ local function recorded(call, answer)
     redis.call("SET", call.record, cmsgpack.pack({ call.step, answer }), "PX", STATE_TTL)
   end
   return answer
+end
+
+--- includes/queue/due.lua
+-- When the next delayed job is due. Needs:
+
+local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
+-- When the next delayed job is due in ms, or nil.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms a job is due, or -1 for none.
+local function how_soon(due, timestamp)
+  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
+end
+
+-- Tells idle workers when the next delayed job is due.
+local function mark_next_due(queue)
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
+  end
 end
 
 --- includes/queue/delay.lua
@@ -1238,42 +1264,7 @@ local function requeue_stalled_job(call, id, job, returning)
 end
 
 --- includes/finish/metrics.lua
--- BullMQ's own counts of finished jobs, a point for each minute, of which dashboards draw charts.
--- Needs:
-
-local PUSHED_AT_ONCE = 5000 -- Lua unpacks no more than 8,000
-
--- Adds the point of a minute, and one for each minute after it. The newest is at the head.
-local function add_points(key, first, minutes, most)
-  local new = { digits(first) }
-  for minute = 2, minutes do
-    new[minute] = 0
-  end
-  for at = 1, #new, PUSHED_AT_ONCE do
-    attempt("LPUSH", key, unpack(new, at, math.min(at + PUSHED_AT_ONCE - 1, #new)))
-  end
-  attempt("LTRIM", key, 0, most - 1)
-end
-
--- Counts one job that has finished. `points` is how many are kept; 0 counts nothing. Minutes in
--- which no job finished become zeros when the next one does.
-local function count_finished(queue, target, points, timestamp)
-  local key = queue.prefix .. "metrics:" .. target
-  local fields = points >= 1 and attempt("HMGET", key, "count", "prevTS", "prevCount")
-  if not fields then
-    return
-  end
-  local count, previous, counted = counter(fields[1]), fields[2], counter(fields[3])
-  local minutes = previous and math.min(math.floor(timestamp / 60000) - math.floor(counter(previous) / 60000), points)
-  if not previous then
-    redis.call("HSET", key, "count", digits(count + 1), "prevTS", timestamp, "prevCount", 0)
-  elseif minutes < 1 then
-    redis.call("HSET", key, "count", digits(count + 1))
-  else
-    redis.call("HSET", key, "count", digits(count + 1), "prevTS", timestamp, "prevCount", digits(count))
-    add_points(key .. ":data", count - counted, minutes, points)
-  end
-end
+-- BullMQ's own count of failed jobs, where workers count. Needs:
 
 -- Counts a job that no worker has finished, where workers count: the next of them makes the point.
 local function add_to_metrics(queue, target)
