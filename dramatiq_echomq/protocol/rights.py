@@ -11,6 +11,11 @@ from .server_version import require_version
 #: What may be the name of a command in a script.  One that is only attempted may be refused.
 COMMAND = re.compile(r'(?<!attempt\()"([A-Z]{3,})"')
 
+#: What Redis says when it stops a script at a command: since 7 it names the command.
+STOPPED = re.compile(
+    r"in script: .* no permissions to run the '([\w|]+)'|user executing the script can't run this command"
+)
+
 #: The clients whose server is new enough for what looks at rights.
 _new_enough: WeakSet[Any] = WeakSet()
 
@@ -53,6 +58,25 @@ class Rights:
                 f"Nothing was written. Allow it: ACL SETUSER {_user_of(client)} {rights}"
             )
         self._cleared.add(client)
+
+    def require_still(self, client: Any, error: Exception) -> None:
+        """Say what it means when a script was stopped after its rights had been
+        tried.  From now on they are tried again before it writes.
+
+        Raises:
+          QueueRefused: When that is what the error says.
+        """
+        found = STOPPED.search(str(error))
+        if found is None:
+            return
+        self._cleared.discard(client)
+        name = (found[1] or "").upper()
+        allow = f" Allow it: ACL SETUSER {_user_of(client)} +{name.lower()}" if name else ""
+        raise QueueRefused(
+            f"lost a right: the Redis user of this client may not run {name or 'a command'} any more, which "
+            f"{self.file_name} does. Redis stopped it there, and what it wrote before stays: see "
+            f"`dramatiq-echomq doctor`.{allow}"
+        ) from error
 
 
 def _user_of(client: Any) -> str:

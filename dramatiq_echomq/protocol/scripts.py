@@ -77,6 +77,8 @@ class Script:
                 raise QueueRefused(on_one_line(str(error).removeprefix(REFUSAL))) from None
             if isinstance(error, redis.exceptions.ReadOnlyError) or "READONLY" in str(error):
                 drop_idle_connections(client)
+            if not only_reads:
+                self._rights.require_still(client, error)
             require_known_commands(client, error)
             raise
 

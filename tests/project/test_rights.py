@@ -80,6 +80,22 @@ def test_a_message_that_could_not_be_added_is_not_there(server, admin):
     assert admin.llen("emq:q:wait") == 2
 
 
+def test_a_right_that_is_taken_away_is_named_and_stops_no_later_call_halfway(server, admin):
+    with user(server, admin, BROKER_RIGHTS) as client:
+        broker = EchoMQBroker(client=client, middleware=[])
+        add(broker, 1)
+        admin.execute_command("ACL", "SETUSER", USER, "-incrby")
+        with pytest.raises(QueueRefused, match=f"may not run INCRBY any more, which addJobs.* {USER} [+]incrby$"):
+            add(broker, 2)
+        before = dump(admin)
+        with pytest.raises(QueueRefused, match=r"may not run INCRBY, which addJobs-1.lua does. Nothing was written"):
+            add(broker, 3)
+        assert dump(admin) == before
+
+        admin.execute_command("ACL", "SETUSER", USER, "+incrby")
+        add(broker, 4)
+
+
 def test_rights_are_looked_at_once(server, admin):
     with user(server, admin, BROKER_RIGHTS) as client:
         broker = EchoMQBroker(client=client, middleware=[])
