@@ -13,6 +13,7 @@ from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.protocol import scripts
 
 from .support.at_once import AtOnce
+from .support.distribution import Distribution, pytest_xdist_auto_num_workers  # noqa: F401
 from .support.peer import Node, ready_node
 from .support.queue_data import NOW
 from .support.servers import Server
@@ -21,6 +22,7 @@ from .support.servers import Server
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "at_once(long=False): runs beside others with this mark, without fixtures")
     config.pluginmanager.register(AtOnce())
+    config.pluginmanager.register(Distribution())
 
 
 @pytest.fixture(scope="session")

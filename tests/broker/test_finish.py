@@ -101,7 +101,7 @@ def test_an_exception_that_cannot_be_shown_fails_its_job_all_the_same(client, br
     assert found["a"]["failedReason"].startswith("HasNoText")
 
 
-@pytest.mark.parametrize("result", [object(), {1, 2}, float("nan"), b"bytes"], ids=repr)
+@pytest.mark.parametrize("result", [object(), {1, 2}, float("nan"), b"bytes"], ids=lambda result: type(result).__name__)
 def test_a_result_that_is_not_json_becomes_null(client, broker, result):
     put(client, wait=["a"], jobs={"a": JOB})
 

@@ -96,7 +96,7 @@ def test_a_pickled_message_is_found_too(client, broker, monkeypatch):
     assert broker.retry("q", sent.message_id) is False
 
 
-@pytest.mark.parametrize("unknown", ["no-such-id", "", b"\xff\xfe", message(1)], ids=repr)
+@pytest.mark.parametrize("unknown", ["no-such-id", "", b"\xff\xfe", pytest.param(message(1), id="message")], ids=repr)
 def test_an_unknown_id_changes_nothing(client, broker, unknown):
     failed(broker, 1)
     put(client, failed={"pickled": 5}, jobs={"pickled": {"data": pickle.dumps([1])}})

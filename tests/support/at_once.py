@@ -1,4 +1,4 @@
-"""Runs the tests with the mark ``at_once`` beside each other, after all others.
+"""Runs the tests with the mark ``at_once`` beside each other, before all others.
 
 They start processes, and wait for them most of the time. Each runs in a thread, so it asks for no fixtures and
 has servers of its own, and it changes nothing that others see.
@@ -40,9 +40,9 @@ class AtOnce:
 
 
 def order(item: pytest.Item) -> int:
-    """Those that run at once come last, and of them the long ones first."""
+    """Those that run at once come first, and of them the long ones."""
     mark = item.get_closest_marker("at_once")
-    return 0 if mark is None else 1 if mark.kwargs.get("long") else 2
+    return 2 if mark is None else 0 if mark.kwargs.get("long") else 1
 
 
 def is_at_once(item: pytest.Item) -> bool:

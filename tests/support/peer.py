@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ import redis
 from .servers import Server, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
-_installing = threading.Lock()
+PACKAGES = PROGRAMS / "package.json"
 
 
 class Peer:
@@ -126,7 +127,8 @@ def ready_node(url: str, package: str = "bullmq") -> Node:
     """Node.js with its packages, which are installed when they are not there. Where it cannot be had
     the test is skipped, or fails where it must be there.
     """
-    with _installing:
+    with PACKAGES.open() as packages:
+        fcntl.flock(packages, fcntl.LOCK_EX)  # no other thread or process installs them meanwhile
         problem = _problem_of_node()
     if problem and (os.environ.get("CI") == "true" or os.environ.get("ECHOMQ_REQUIRE_NODE") == "1"):
         pytest.fail(problem)
@@ -138,7 +140,7 @@ def ready_node(url: str, package: str = "bullmq") -> Node:
 def _problem_of_node() -> str | None:
     if shutil.which("node") is None:
         return "node is not installed"
-    wanted = json.loads((PROGRAMS / "package.json").read_text())["dependencies"]
+    wanted = json.loads(PACKAGES.read_text())["dependencies"]
     if all((PROGRAMS / "node_modules" / name).exists() for name in wanted):
         return None
     command = ["npm", "ci", "--no-audit", "--no-fund"]

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import redis
@@ -35,8 +36,14 @@ def free_port() -> int:
             return port
 
 
-#: Below those that the system gives to connections.
-_ports = iter(random.sample(range(15_000, 31_000), 10_000))
+def _ports_of_this_process() -> Iterator[int]:
+    """Ports below those that the system gives to connections, other ones in each process of pytest-xdist."""
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    ports = range(15_000 + process, 31_000, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)))
+    return iter(random.sample(ports, len(ports)))
+
+
+_ports = _ports_of_this_process()
 
 
 def wait_until(condition, timeout: float = 20.0, message: str = "the condition did not come true"):

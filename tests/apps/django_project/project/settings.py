@@ -8,7 +8,8 @@ DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": os.environ["APP_DATABASE"],
-        "OPTIONS": {"timeout": 60},
+        # A transaction that only writes later fails at once when another one has written meanwhile.
+        "OPTIONS": {"timeout": 60, "transaction_mode": "IMMEDIATE"},
     }
 }
 INSTALLED_APPS = [
