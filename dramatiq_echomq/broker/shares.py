@@ -44,6 +44,8 @@ class Turns:
 
     def reserved(self, queue_name: str | None = None) -> int:
         """Return how many threads are reserved, for one queue or for all."""
+        if not self._shares:  # as nearly always
+            return 0
         return sum(
             share.threads
             for share in self._shares
@@ -61,9 +63,9 @@ class Turns:
         """Return how many of the free threads are for a queue, when those that wait
         and this one get one in turn.
         """
-        queues = self.waiting.keys() | {queue_name}
-        if free <= 0 or len(queues) == 1:
+        if free <= 0 or not self.waiting.keys() - {queue_name}:
             return free
+        queues = self.waiting.keys() | {queue_name}
         own = self._last_turns.get(queue_name, 0)
         before = sum(self._last_turns.get(other, 0) < own for other in queues)
         return free // len(queues) + (before < free % len(queues))
