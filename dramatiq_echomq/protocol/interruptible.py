@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import redis
 from redis.client import NEVER_DECODE
+
+#: Whether a pool gives a connection to whoever does not say for which command: since redis-py 5.3.
+_NEEDS_NO_NAME = (
+    inspect.signature(redis.ConnectionPool.get_connection).parameters["command_name"].default
+    is not inspect.Parameter.empty
+)
 
 
 class InterruptibleRedis(redis.Redis):
@@ -24,9 +31,9 @@ class InterruptibleRedis(redis.Redis):
 
     def _execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a script in fewer steps than redis-py, which calls this since
-        its version 6: for a script, most of the time is spent in here.
+        its version 5.1: for a script, most of the time is spent in here.
         """
-        if self.connection is not None or NEVER_DECODE not in options:
+        if self.connection is not None or NEVER_DECODE not in options or not _NEEDS_NO_NAME:
             return super()._execute_command(*args, **options)  # type: ignore[no-untyped-call]
         connection = self.connection_pool.get_connection()
         try:

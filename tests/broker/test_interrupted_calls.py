@@ -116,8 +116,8 @@ def test_no_thread_waits_for_ever_however_many_are_interrupted(monkeypatch):
 
 def test_no_command_takes_the_reply_of_one_that_was_interrupted(client):
     own = client_with(client)
-    connection = own.connection_pool.get_connection()
-    own.connection_pool.release(connection)
+    own.ping()
+    [connection] = own.connection_pool._available_connections
 
     def interrupt(*args, **options):
         del connection.read_response
