@@ -1976,19 +1976,20 @@ local function faults_of(...)
 end
 
 -- Finishes the job with an id. `how` is a table of
---   token       of the lock                   timestamp   in ms, as text
+--   token       of the lock                   held        what the lock holds, or false
+--   timestamp   in ms, as text
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
 --   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
 --   started     `ats` when it was fetched     stalls      `stc` when it was fetched
 --   may_have_children  false when no job of the call has children that keep it from completing
---   to_prune    gets the rule of the worker for each set that is to be pruned by it
+--   locks       gets the lock, to be deleted   ended       gets the id, by target, for a set of finished jobs
+-- that is pruned by the rule of the worker: what one command can do for all jobs of a call.
 -- Returns the outcome as finishAndFetch does, a list of what went wrong, and true when something was
 -- written.
 local function finish_job(queue, id, how)
   local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
-  local held = attempt("GET", key .. ":lock")
-  if held ~= how.token then
-    return outcome_without_lock(queue, id, held, how)
+  if how.held ~= how.token then
+    return outcome_without_lock(queue, id, how.held, how)
   end
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "defa",
     "failedReason")
@@ -2003,18 +2004,18 @@ local function finish_job(queue, id, how)
     target = "failed"
   end
   local keep = retention_of(target, job.opts, how.rules)
-  if keep.count ~= 0 then
-    redis.call("ZADD", queue[target], timestamp, id) -- before it leaves `active`: an error must not lose it
+  local is_kept_by_rule = keep == how.rules[target] and keep.count ~= 0
+  if is_kept_by_rule then
+    local ended = how.ended[target] -- before the id leaves `active`: an error must not lose it
+    ended[#ended + 1], ended[#ended + 2] = timestamp, id
   end
+  how.locks[#how.locks + 1] = key .. ":lock"
   remove_mark(queue, id)
   redis.call("LREM", queue.active, -1, id)
-  redis.call("DEL", key .. ":lock")
   local end_job = target == "failed" and fail_job or complete_job
   local untold = end_job(queue, id, job, forbidden or how.value, how)
   local not_followed = fields[4] and end_deduplication(queue, fields[4], id, timestamp)
-  if keep == how.rules[target] and keep.count ~= 0 then
-    how.to_prune[target] = keep -- by finish_jobs, once for all jobs
-  else
+  if not is_kept_by_rule then
     retain(queue, queue[target], id, keep, timestamp)
   end
   if how.rules.metrics_points >= 1 then
@@ -2053,14 +2054,29 @@ local function told(succeeded, outcome, faults)
   return faults and faults[1] and { outcome, unpack(faults) } or outcome
 end
 
--- Whether any of the jobs has children that it waits for, or one that failed. Few jobs have.
-local function any_has_children(queue, first)
-  local keys = {}
+-- What the locks of the jobs hold, and whether any of the jobs has children that it waits for, or one that
+-- failed. Few jobs have.
+local function read_ahead(queue, first)
+  local locks, children = {}, {}
   for at = first, #ARGV, PART_SIZE do
-    keys[#keys + 1] = queue.prefix .. ARGV[at] .. ":dependencies"
-    keys[#keys + 1] = queue.prefix .. ARGV[at] .. ":unsuccessful"
+    local key = queue.prefix .. ARGV[at]
+    locks[#locks + 1] = key .. ":lock"
+    children[#children + 1], children[#children + 2] = key .. ":dependencies", key .. ":unsuccessful"
   end
-  return redis.call("EXISTS", unpack(keys)) > 0
+  return redis.call("MGET", unpack(locks)), redis.call("EXISTS", unpack(children)) > 0
+end
+
+-- Writes what is the same for all jobs of a call.
+local function write_together(queue, how)
+  if #how.locks > 0 then
+    redis.call("DEL", unpack(how.locks))
+  end
+  for target, ended in pairs(how.ended) do
+    if #ended > 0 then
+      redis.call("ZADD", queue[target], unpack(ended))
+      prune(queue, queue[target], how.rules[target], how.timestamp)
+    end
+  end
 end
 
 -- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What
@@ -2068,19 +2084,22 @@ end
 -- each, and whether something was written.
 local function finish_jobs(queue, first, timestamp, rules)
   local outcomes, has_written = {}, false
-  local may_have_children = first <= #ARGV and any_has_children(queue, first)
-  local how = { timestamp = timestamp, rules = rules, may_have_children = may_have_children, to_prune = {},
-    token = "", target = "", value = "", stacktrace = "", started = "", stalls = "" }
+  if first > #ARGV then
+    return outcomes, has_written
+  end
+  local locks, may_have_children = read_ahead(queue, first)
+  local how = { timestamp = timestamp, rules = rules, may_have_children = may_have_children, locks = {},
+    ended = { completed = {}, failed = {} }, held = false, token = "", target = "", value = "", stacktrace = "",
+    started = "", stalls = "" }
   for at = first, #ARGV, PART_SIZE do
     local id
     id, how.token, how.target, how.value, how.stacktrace, how.started, how.stalls = unpack(ARGV, at, at + PART_SIZE - 1)
+    how.held = locks[#outcomes + 1]
     local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, how)
     outcomes[#outcomes + 1] = told(succeeded, outcome, faults)
     has_written = has_written or (succeeded and wrote)
   end
-  for target, keep in pairs(how.to_prune) do
-    prune(queue, queue[target], keep, timestamp)
-  end
+  write_together(queue, how)
   return outcomes, has_written
 end
 

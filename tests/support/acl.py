@@ -19,7 +19,7 @@ USER, PASSWORD = "checker", "s3cr3t"
 #: Not among them: `+select`, which a database other than 0 takes.
 BROKER_RIGHTS = """
     ~emq:* +eval +evalsha +ping +time +exists +get +set +del +rename +type +pttl +pexpire +incr +incrby
-    +hget +hmget +hset +hdel +lindex +llen +lmove +lpop +lpos +lpush +lrange +lrem +rpop +rpush
+    +mget +hget +hmget +hset +hdel +lindex +llen +lmove +lpop +lpos +lpush +lrange +lrem +rpop +rpush
     +hlen +xlen +strlen +zpopmin +bzpopmin
     +sadd +scard +srem +xadd +xtrim +zadd +zcard +zrange +zrangebyscore +zrem +zrevrange +zrevrangebyscore +zscore
     +xrevrange

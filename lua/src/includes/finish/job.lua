@@ -43,19 +43,20 @@ local function faults_of(...)
 end
 
 -- Finishes the job with an id. `how` is a table of
---   token       of the lock                   timestamp   in ms, as text
+--   token       of the lock                   held        what the lock holds, or false
+--   timestamp   in ms, as text
 --   target      "completed" or "failed"       value       return value as JSON, or the reason
 --   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
 --   started     `ats` when it was fetched     stalls      `stc` when it was fetched
 --   may_have_children  false when no job of the call has children that keep it from completing
---   to_prune    gets the rule of the worker for each set that is to be pruned by it
+--   locks       gets the lock, to be deleted   ended       gets the id, by target, for a set of finished jobs
+-- that is pruned by the rule of the worker: what one command can do for all jobs of a call.
 -- Returns the outcome as finishAndFetch does, a list of what went wrong, and true when something was
 -- written.
 local function finish_job(queue, id, how)
   local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
-  local held = attempt("GET", key .. ":lock")
-  if held ~= how.token then
-    return outcome_without_lock(queue, id, held, how)
+  if how.held ~= how.token then
+    return outcome_without_lock(queue, id, how.held, how)
   end
   local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "defa",
     "failedReason")
@@ -70,18 +71,18 @@ local function finish_job(queue, id, how)
     target = "failed"
   end
   local keep = retention_of(target, job.opts, how.rules)
-  if keep.count ~= 0 then
-    redis.call("ZADD", queue[target], timestamp, id) -- before it leaves `active`: an error must not lose it
+  local is_kept_by_rule = keep == how.rules[target] and keep.count ~= 0
+  if is_kept_by_rule then
+    local ended = how.ended[target] -- before the id leaves `active`: an error must not lose it
+    ended[#ended + 1], ended[#ended + 2] = timestamp, id
   end
+  how.locks[#how.locks + 1] = key .. ":lock"
   remove_mark(queue, id)
   redis.call("LREM", queue.active, -1, id)
-  redis.call("DEL", key .. ":lock")
   local end_job = target == "failed" and fail_job or complete_job
   local untold = end_job(queue, id, job, forbidden or how.value, how)
   local not_followed = fields[4] and end_deduplication(queue, fields[4], id, timestamp)
-  if keep == how.rules[target] and keep.count ~= 0 then
-    how.to_prune[target] = keep -- by finish_jobs, once for all jobs
-  else
+  if not is_kept_by_rule then
     retain(queue, queue[target], id, keep, timestamp)
   end
   if how.rules.metrics_points >= 1 then

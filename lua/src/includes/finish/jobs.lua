@@ -18,14 +18,29 @@ local function told(succeeded, outcome, faults)
   return faults and faults[1] and { outcome, unpack(faults) } or outcome
 end
 
--- Whether any of the jobs has children that it waits for, or one that failed. Few jobs have.
-local function any_has_children(queue, first)
-  local keys = {}
+-- What the locks of the jobs hold, and whether any of the jobs has children that it waits for, or one that
+-- failed. Few jobs have.
+local function read_ahead(queue, first)
+  local locks, children = {}, {}
   for at = first, #ARGV, PART_SIZE do
-    keys[#keys + 1] = queue.prefix .. ARGV[at] .. ":dependencies"
-    keys[#keys + 1] = queue.prefix .. ARGV[at] .. ":unsuccessful"
+    local key = queue.prefix .. ARGV[at]
+    locks[#locks + 1] = key .. ":lock"
+    children[#children + 1], children[#children + 2] = key .. ":dependencies", key .. ":unsuccessful"
   end
-  return redis.call("EXISTS", unpack(keys)) > 0
+  return redis.call("MGET", unpack(locks)), redis.call("EXISTS", unpack(children)) > 0
+end
+
+-- Writes what is the same for all jobs of a call.
+local function write_together(queue, how)
+  if #how.locks > 0 then
+    redis.call("DEL", unpack(how.locks))
+  end
+  for target, ended in pairs(how.ended) do
+    if #ended > 0 then
+      redis.call("ZADD", queue[target], unpack(ended))
+      prune(queue, queue[target], how.rules[target], how.timestamp)
+    end
+  end
 end
 
 -- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What
@@ -33,18 +48,21 @@ end
 -- each, and whether something was written.
 local function finish_jobs(queue, first, timestamp, rules)
   local outcomes, has_written = {}, false
-  local may_have_children = first <= #ARGV and any_has_children(queue, first)
-  local how = { timestamp = timestamp, rules = rules, may_have_children = may_have_children, to_prune = {},
-    token = "", target = "", value = "", stacktrace = "", started = "", stalls = "" }
+  if first > #ARGV then
+    return outcomes, has_written
+  end
+  local locks, may_have_children = read_ahead(queue, first)
+  local how = { timestamp = timestamp, rules = rules, may_have_children = may_have_children, locks = {},
+    ended = { completed = {}, failed = {} }, held = false, token = "", target = "", value = "", stacktrace = "",
+    started = "", stalls = "" }
   for at = first, #ARGV, PART_SIZE do
     local id
     id, how.token, how.target, how.value, how.stacktrace, how.started, how.stalls = unpack(ARGV, at, at + PART_SIZE - 1)
+    how.held = locks[#outcomes + 1]
     local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, how)
     outcomes[#outcomes + 1] = told(succeeded, outcome, faults)
     has_written = has_written or (succeeded and wrote)
   end
-  for target, keep in pairs(how.to_prune) do
-    prune(queue, queue[target], keep, timestamp)
-  end
+  write_together(queue, how)
   return outcomes, has_written
 end
