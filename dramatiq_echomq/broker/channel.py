@@ -13,6 +13,7 @@ from dramatiq.logging import get_logger
 
 from ..errors import QueueRefused
 from .encoding import UndecodableJob, message_from
+from .fetched import FetchedMessages
 from .group_commit import GroupCommit, Part
 from .in_flight import InFlightJob
 from .jobs import FetchedJob, JobMessage, Outcome
@@ -37,7 +38,7 @@ class QueueChannel(GroupCommit):
       queue(JobQueue)
 
     Attributes:
-      fetched(deque[JobMessage]): Jobs that were fetched and not yet handed over.
+      fetched(FetchedMessages): Jobs that were fetched and not yet handed over.
       to_fail(deque): Jobs that were fetched and must not run, each with its
         message if it has one.
       arrived(deque[Arrival]): Replies with jobs that no thread has read yet.
@@ -57,7 +58,7 @@ class QueueChannel(GroupCommit):
         self.queue = queue
         self.queue_name: str = queue.keys.queue_name
         self.in_flight: InFlightJobs = broker.in_flight
-        self.fetched: deque[JobMessage] = deque()
+        self.fetched: FetchedMessages = FetchedMessages()
         self.is_empty: bool = False
         self.due_in: int = -1
         self.suspects_left: int = 0
@@ -121,11 +122,6 @@ class QueueChannel(GroupCommit):
         for job in returned:
             job.end()
         return [job for job in returned if job.fetched.job_id in lost_ids]
-
-    def keep_in_order(self) -> None:
-        """Keep the fetched jobs that could not be given back, in their order."""
-        kept = [message for message in self.fetched if not message.job.has_ended]
-        self.fetched = deque(sorted(kept, key=lambda message: message.job.sequence))
 
     @property
     def has_jobs(self) -> bool:
@@ -205,11 +201,10 @@ class QueueChannel(GroupCommit):
         """
         thread = self.in_flight.worker.consumer_thread(self.queue_name)
         self.receive()
-        while thread is not None and self.fetched:
-            job, actor_name = self.fetched[0].job, self.fetched[0].actor_name
-            if job.is_lost or job.needs_renewal or actor_name not in self.broker.actors:
-                return
-            thread.handle_message(self.fetched.popleft())
+        while thread is not None and (message := self.fetched.take()):
+            if message.job.is_lost or message.job.needs_renewal or message.actor_name not in self.broker.actors:
+                return self.fetched.keep([message])
+            thread.handle_message(message)
 
     def _release(self, share: Share) -> None:
         """Let others have a share, but for a suspect that may have been fetched and that nobody knows of yet."""

@@ -80,19 +80,19 @@ class JobConsumer(Consumer):
         that all keep their order.  When that fails they are kept for the next try.
         """
         channel = self.channel
-        channel.fetched.extend(message for message in messages if isinstance(message, JobMessage))
+        returning = [message for message in messages if isinstance(message, JobMessage)]
         try:
             if self.broker.in_flight.is_draining:  # and will fetch no more
                 channel.wait_for_calls()
                 channel.fetch_unanswered()
                 self._settle()
             channel.receive()
-            for job in channel.requeue([message.job for message in channel.fetched]):
+            returning += channel.fetched.take_all()
+            for job in channel.requeue([message.job for message in returning]):
                 self._warn_of_lost(job, "was not given back")
         except CONSUMER_ERRORS as error:
-            channel.keep_in_order()
+            channel.fetched.keep(returning)
             raise ConnectionClosed(error) from None
-        channel.fetched.clear()
 
     def close(self) -> None:
         self.broker.in_flight.remove_waiting(self.marker_wait)
@@ -106,9 +106,7 @@ class JobConsumer(Consumer):
             self.marker_wait.close()
 
     def _drain(self) -> None:
-        """A worker that is about to end fetches nothing, and gives back at once
-        what no thread of its own will run.
-        """
+        """Fetch nothing, since the worker is about to end, and give back what no thread of its own will run."""
         self._end_block()
         self.requeue([])
         time.sleep(self.timeout)
@@ -120,10 +118,12 @@ class JobConsumer(Consumer):
 
     def _next_fetched(self) -> JobMessage | None:
         self.channel.receive()
-        fetched = self.channel.fetched
-        while fetched:
-            self.broker.locks.renew_if_overdue(fetched[0].job)
-            message = fetched.popleft()
+        while message := self.channel.fetched.take():
+            try:
+                self.broker.locks.renew_if_overdue(message.job)
+            except CONSUMER_ERRORS:
+                self.channel.fetched.keep([message])
+                raise
             if not message.job.is_lost:
                 return message
         return None

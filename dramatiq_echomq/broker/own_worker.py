@@ -6,6 +6,7 @@ from typing import Any
 
 from .in_flight import InFlightJob
 from .jobs import JobMessage
+from .work_queue import survive_interrupts
 
 #: After how many seconds threads are counted again: interrupts can end them.
 COUNT_AGAIN_AFTER = 0.1
@@ -27,6 +28,7 @@ class OwnWorker:
     def boot(self, worker: Any) -> None:
         """Go by a worker from now on."""
         self._worker, self._process_id, self._counted_at = worker, os.getpid(), float("-inf")
+        survive_interrupts(getattr(worker, "work_queue", None))
 
     @property
     def is_there(self) -> bool:

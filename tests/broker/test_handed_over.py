@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 import threading
 import time
 
@@ -102,3 +104,20 @@ def test_a_job_whose_handing_over_was_interrupted_is_given_back_and_runs(broker,
 
     assert interrupted
     assert sorted(ran) == [*range(6)]
+
+
+@pytest.mark.timeout(60)
+def test_threads_that_take_from_the_same_messages_are_in_nobody_s_way(client, broker, ran, caplog):
+    """Each of them may be stopped between any two steps."""
+    switch_interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with working(broker, worker_threads=8, worker_timeout=1):
+            for _ in range(10):
+                broker.enqueue_many(message(number) for number in range(100))
+                wait_until(lambda: client.llen("emq:q:wait") < 20)
+            broker.join("q", timeout=30_000)
+    finally:
+        sys.setswitchinterval(switch_interval)
+    assert sorted(ran) == sorted([*range(100)] * 10)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
