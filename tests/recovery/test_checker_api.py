@@ -85,7 +85,7 @@ def test_an_unreachable_redis_is_a_redis_error(method):
 
 
 def test_a_checker_can_be_made_before_redis_is_there():
-    checker = StalledChecker(redis.Redis(port=1))
+    checker = StalledChecker(redis.Redis(port=1, retry=None))
 
     with pytest.raises(redis.ConnectionError):
         checker.check("q")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import redis
 
@@ -68,12 +69,14 @@ def state(client: redis.Redis, queue: str = "q", *, prefix: str = PREFIX, histor
     """
     base = key(queue, "", prefix)
     found: dict = {"locks": set()}
+    structures = {}
     for name in client.keys(base.replace(b"[", b"\\[").replace(b"{", b"\\{") + b"*"):
         short = _text(name[len(base) :])
         if short.endswith(":lock"):
             found["locks"].add(short[: -len(":lock")])
         elif short not in ("echomq:workers", "stalled-check:last"):
-            found[short] = _value(client, name)
+            structures[short] = name
+    found.update(zip(structures, (value for _, value in _values(client, [*structures.values()])), strict=True))
     for short in [] if history else [short for short in found if short.endswith(":logs")]:
         found[short] = [line for line in found[short] if not HISTORY_LINE.match(line)]
         if not found[short]:
@@ -116,7 +119,8 @@ def was_failed(job_id: str | bytes, reason: str) -> list[dict]:
 
 def dump(client: redis.Redis) -> dict:
     """The whole database, to see that nothing was written."""
-    return {name: (client.type(name), _value(client, name), client.pttl(name) > 0) for name in client.scan_iter()}
+    names = [*client.scan_iter()]
+    return {name: (*found, client.pttl(name) > 0) for name, found in zip(names, _values(client, names), strict=True)}
 
 
 def put_mixture(client, size=60):
@@ -138,19 +142,43 @@ def put_mixture(client, size=60):
     put(client, active=active, jobs=jobs, stalled=marks | {"gone"}, locks=locks, completed=completed)
 
 
-def _value(client: redis.Redis, name: bytes):
-    kind = client.type(name)
+def _values(client: redis.Redis, names: list[bytes]) -> list[tuple[bytes, Any]]:
+    """Of each key, the type and the value, in two round trips."""
+    with client.pipeline(transaction=False) as pipeline:
+        for name in names:
+            pipeline.type(name)
+        kinds = pipeline.execute()
+        for name, kind in zip(names, kinds, strict=True):
+            _read(pipeline, name, kind)
+        return [(kind, _as_text(kind, value)) for kind, value in zip(kinds, pipeline.execute(), strict=True)]
+
+
+def _read(pipeline: redis.client.Pipeline, name: bytes, kind: bytes) -> None:
     if kind == b"list":
-        return [_text(item) for item in client.lrange(name, 0, -1)]
+        pipeline.lrange(name, 0, -1)
+    elif kind == b"set":
+        pipeline.smembers(name)
+    elif kind == b"zset":
+        pipeline.zrange(name, 0, -1, withscores=True)
+    elif kind == b"hash":
+        pipeline.hgetall(name)
+    elif kind == b"stream":
+        pipeline.xrange(name)
+    else:
+        pipeline.get(name)
+
+
+def _as_text(kind: bytes, value: Any) -> Any:
+    if kind == b"list":
+        return [_text(item) for item in value]
     if kind == b"set":
-        return {_text(item) for item in client.smembers(name)}
+        return {_text(item) for item in value}
     if kind == b"zset":
-        return {_text(item): score for item, score in client.zrange(name, 0, -1, withscores=True)}
+        return {_text(item): score for item, score in value}
     if kind == b"hash":
-        return {_text(field): _text(item) for field, item in client.hgetall(name).items()}
+        return {_text(field): _text(item) for field, item in value.items()}
     if kind == b"stream":
-        return [{_text(f): _text(v) for f, v in fields.items()} for _, fields in client.xrange(name)]
-    value = client.get(name)
+        return [{_text(f): _text(v) for f, v in fields.items()} for _, fields in value]
     return None if value is None else _text(value)  # its TTL may have run out meanwhile
 
 
