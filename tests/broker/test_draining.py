@@ -79,7 +79,7 @@ def lose_server(client, monkeypatch) -> None:
 def test_a_worker_that_drains_gives_up_a_job_whose_end_cannot_be_told(client, monkeypatch, caplog, stop_acks):
     """Else its thread would try again for as long as Dramatiq waits, 10 minutes by default."""
     quicken(monkeypatch)
-    broker = EchoMQBroker(client=client, middleware=[], lock_duration=2500)
+    broker = EchoMQBroker(client=client, middleware=[], lock_duration=1500)
     begun, gate = threading.Event(), threading.Event()
 
     @dramatiq.actor(broker=broker, queue_name="q")
