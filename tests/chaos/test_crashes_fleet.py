@@ -69,17 +69,18 @@ def test_a_look_costs_the_server_at_most_2_ms(monkeypatch):
 
         admin.config_resetstat()
         own_cost = server_ms(admin)
-        for _ in range(10):
+        while len(costs) < 10 or (min(costs) > 2 and len(costs) < 200):
             look()
             time.sleep(crashes.PERIOD)
         quiet = min(costs)  # what else runs on this machine makes it more
+        costs.clear()
         for own, _ in workers[100 : 100 + DEAD]:
             own.connection.disconnect()
         wait_until(lambda: admin.info("clients")["connected_clients"] <= WORKERS - DEAD + 3)
         for _ in range(12):
             look()
             time.sleep(crashes.PERIOD)
-        print("looks with ten dead ones:", *(f"{ms:.2f}" for ms in costs[10:]), f"ms; without: {quiet:.2f} ms")
+        print("looks with ten dead ones:", *(f"{ms:.2f}" for ms in costs), f"ms; without: {quiet:.2f} ms")
 
         recovered = {job_id for _, ids in recorder.named("recovered") for job_id in ids}
         assert recovered == {f"{number}-{job}" for number in range(100, 100 + DEAD) for job in range(JOBS_EACH)}

@@ -52,10 +52,20 @@ WORKERS = pytest.mark.parametrize("worker", [our_worker, their_worker])
 
 
 def wait_until_finished(node, size: int) -> list:
-    """Add a job, and return how the program that waits for it got its result, and what the job itself holds."""
+    """Add a job, and return how the program that waits for it got its result, and what the job itself holds.
+
+    The job starts when the program has found it unfinished: else it would read the result in the job.
+    """
     return node.run(
-        f"""const job = await queue("told").add("work", {size});
+        f"""await queue("told").pause();
+        const job = await queue("told").add("work", {size});
+        const look = job.scripts.isFinished.bind(job.scripts);
+        const looked = new Promise((tell) => {{
+            job.scripts.isFinished = (...id) => look(...id).finally(tell);
+        }});
         const waited = job.waitUntilFinished(listener("told"), 20_000);
+        await looked;
+        await queue("told").resume();
         const told = await waited.then((value) => ["completed", value], (error) => ["failed", error.message]);
         const {{ returnvalue, failedReason }} = await queue("told").getJob(job.id);
         return [...told, returnvalue ?? failedReason]"""
