@@ -7,6 +7,7 @@ leaves them in `wait`. An Elixir program sets and removes the flag.
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -14,6 +15,7 @@ from dramatiq_echomq import StalledChecker
 
 from ..support.job_data import JOB, add, id_of, take
 from ..support.queue_data import put, state
+from ..support.servers import wait_until
 
 PAUSERS = ["bullmq 5", "bullmq 6", "dramatiq", "elixir"]
 
@@ -43,6 +45,9 @@ class Hands:
             self.client.hdel("emq:q:meta", "paused")
 
     def add(self, who: str) -> None:
+        """Add a job, later than the one before by a ms at least: those of the same ms have no order."""
+        earlier = int(time.time() * 1000)
+        wait_until(lambda: int(time.time() * 1000) > earlier)
         if who in self.nodes:
             self.added.append(self.nodes[who].run('return (await queue("q").add("work", [])).id'))
         else:
