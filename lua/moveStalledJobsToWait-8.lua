@@ -301,6 +301,9 @@ end
 
 -- Whether an id is the name of a key that is not a job's hash.
 local function is_reserved(id)
+  if id:find("^%x[%x-]*$") then -- as nearly all ids are: none of the names is so
+    return false
+  end
   local first = id:match("^([^:]*):")
   if not first then
     return id == "" or is_one_of(NAMES, id)
@@ -471,10 +474,11 @@ local function read_call()
   end
   local throttle, sweep, mode = KEYS[5], ARGV[5] or "", ARGV[10] or ""
   local is_report = mode == "report" or mode == "verdicts"
-  local record = throttle .. ":" .. sweep
+  local record, timestamp = throttle .. ":" .. sweep, time_in_ms(ARGV[3])
   return {
     queue = queue, prefix = prefix, reserved = reserved,
-    max_stalled_count = number(ARGV[2]), timestamp = time_in_ms(ARGV[3]), interval = number(ARGV[4]), sweep = sweep,
+    max_stalled_count = number(ARGV[2]), timestamp = timestamp, now = tonumber(timestamp),
+    interval = number(ARGV[4]), sweep = sweep,
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
     offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", 
     mode = mode, is_report = is_report, only_id = ARGV[15] or "",
@@ -1072,7 +1076,8 @@ local function read_job(call, id)
     key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
     attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
     stalled_beside = fields[7] == "beside:" .. (fields[4] or ""), max_stalled_count = fields[8] and number(fields[8]),
-    worker = fields[9], started_at = fields[10], name = fields[11], data = fields[12], -- the last two in a report
+    worker = fields[9], started_at = number(fields[10]),
+    name = fields[11], data = fields[12], -- in a report
   }
 end
 
@@ -1172,9 +1177,8 @@ end
 --- includes/time.lua
 -- Times for people. Needs no other include.
 
--- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
-local function iso_time(ms)
-  local whole = math.floor(ms / 1000)
+-- The ISO 8601 form of seconds since the epoch, without the Z.
+local function iso_second(whole)
   local days, second = math.floor(whole / 86400), whole % 86400
   -- Years that begin in March have their leap day at the end; 400 of them are 146,097 days.
   local shifted = days + 719468
@@ -1186,8 +1190,21 @@ local function iso_time(ms)
   local from_march = math.floor((5 * of_year + 2) / 153)
   local day = of_year - math.floor((153 * from_march + 2) / 5) + 1
   local month = from_march < 10 and from_march + 3 or from_march - 9
-  return string.format("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year + era * 400 + (month <= 2 and 1 or 0), month, day,
-    math.floor(second / 3600), math.floor(second / 60) % 60, second % 60, ms % 1000)
+  return string.format("%04d-%02d-%02dT%02d:%02d:%02d", year + era * 400 + (month <= 2 and 1 or 0), month, day,
+    math.floor(second / 3600), math.floor(second / 60) % 60, second % 60)
+end
+
+local iso_seconds = {} -- since the jobs of a call began, or stalled, at about the same time
+
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
+local function iso_time(ms)
+  local whole = math.floor(ms / 1000)
+  local text = iso_seconds[whole]
+  if not text then
+    text = iso_second(whole)
+    iso_seconds[whole] = text
+  end
+  return text .. string.format(".%03dZ", ms % 1000)
 end
 
 -- The ms since the epoch of a time in that form.
@@ -1208,7 +1225,7 @@ end
 
 -- The name of the list or set in which a job of a priority waits.
 local function place_of_waiting(queue, priority)
-  return (priority > 0 and queue.prioritized or waiting_list(queue)):sub(#queue.prefix + 1)
+  return priority > 0 and "prioritized" or waiting_list(queue) == queue.wait and "wait" or "paused"
 end
 
 -- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
@@ -1226,11 +1243,10 @@ end
 
 -- Appends what a stall came to, "back to wait" or the like.
 local function record_stall(call, job, outcome)
-  local started_at = number(job.started_at)
-  local text = string.format("stall %s of at most %s: held by %s%s, %s", digits(job.stalls + 1),
-    digits(allowed_stalls(call, job)), job.worker or "a worker without a name",
-    started_at and " since " .. iso_time(started_at) or "", outcome)
-  add_to_history(job.key, job.opts, tonumber(call.timestamp), text)
+  local since = job.started_at and " since " .. iso_time(job.started_at) or ""
+  local text = "stall " .. digits(job.stalls + 1) .. " of at most " .. digits(allowed_stalls(call, job))
+    .. ": held by " .. (job.worker or "a worker without a name") .. since .. ", " .. outcome
+  add_to_history(job.key, job.opts, call.now, text)
 end
 
 --- includes/stalled/requeue.lua
@@ -1257,8 +1273,7 @@ local function requeue_stalled_job(call, id, job, returning)
   end
   call.counts.recovered = call.counts.recovered + 1
   call.recovered_ids[#call.recovered_ids + 1] = id
-  local started_at = number(job.started_at)
-  local age = started_at and math.max(tonumber(call.timestamp) - started_at, 0) or -1
+  local age = job.started_at and math.max(call.now - job.started_at, 0) or -1
   call.recovered_ages[#call.recovered_ages + 1] = age
   call.handled[id] = job.attempts_started
 end

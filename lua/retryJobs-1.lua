@@ -189,9 +189,8 @@ end
 --- includes/time.lua
 -- Times for people. Needs no other include.
 
--- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
-local function iso_time(ms)
-  local whole = math.floor(ms / 1000)
+-- The ISO 8601 form of seconds since the epoch, without the Z.
+local function iso_second(whole)
   local days, second = math.floor(whole / 86400), whole % 86400
   -- Years that begin in March have their leap day at the end; 400 of them are 146,097 days.
   local shifted = days + 719468
@@ -203,8 +202,21 @@ local function iso_time(ms)
   local from_march = math.floor((5 * of_year + 2) / 153)
   local day = of_year - math.floor((153 * from_march + 2) / 5) + 1
   local month = from_march < 10 and from_march + 3 or from_march - 9
-  return string.format("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year + era * 400 + (month <= 2 and 1 or 0), month, day,
-    math.floor(second / 3600), math.floor(second / 60) % 60, second % 60, ms % 1000)
+  return string.format("%04d-%02d-%02dT%02d:%02d:%02d", year + era * 400 + (month <= 2 and 1 or 0), month, day,
+    math.floor(second / 3600), math.floor(second / 60) % 60, second % 60)
+end
+
+local iso_seconds = {} -- since the jobs of a call began, or stalled, at about the same time
+
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
+local function iso_time(ms)
+  local whole = math.floor(ms / 1000)
+  local text = iso_seconds[whole]
+  if not text then
+    text = iso_second(whole)
+    iso_seconds[whole] = text
+  end
+  return text .. string.format(".%03dZ", ms % 1000)
 end
 
 -- The ms since the epoch of a time in that form.
@@ -286,7 +298,7 @@ end
 
 -- The name of the list or set in which a job of a priority waits.
 local function place_of_waiting(queue, priority)
-  return (priority > 0 and queue.prioritized or waiting_list(queue)):sub(#queue.prefix + 1)
+  return priority > 0 and "prioritized" or waiting_list(queue) == queue.wait and "wait" or "paused"
 end
 
 -- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
@@ -354,6 +366,9 @@ end
 
 -- Whether an id is the name of a key that is not a job's hash.
 local function is_reserved(id)
+  if id:find("^%x[%x-]*$") then -- as nearly all ids are: none of the names is so
+    return false
+  end
   local first = id:match("^([^:]*):")
   if not first then
     return id == "" or is_one_of(NAMES, id)

@@ -6,7 +6,7 @@
 
 -- The name of the list or set in which a job of a priority waits.
 local function place_of_waiting(queue, priority)
-  return (priority > 0 and queue.prioritized or waiting_list(queue)):sub(#queue.prefix + 1)
+  return priority > 0 and "prioritized" or waiting_list(queue) == queue.wait and "wait" or "paused"
 end
 
 -- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that

@@ -19,6 +19,9 @@ end
 
 -- Whether an id is the name of a key that is not a job's hash.
 local function is_reserved(id)
+  if id:find("^%x[%x-]*$") then -- as nearly all ids are: none of the names is so
+    return false
+  end
   local first = id:match("^([^:]*):")
   if not first then
     return id == "" or is_one_of(NAMES, id)

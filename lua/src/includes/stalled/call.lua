@@ -16,10 +16,11 @@ local function read_call()
   end
   local throttle, sweep, mode = KEYS[5], ARGV[5] or "", ARGV[10] or ""
   local is_report = mode == "report" or mode == "verdicts"
-  local record = throttle .. ":" .. sweep
+  local record, timestamp = throttle .. ":" .. sweep, time_in_ms(ARGV[3])
   return {
     queue = queue, prefix = prefix, reserved = reserved,
-    max_stalled_count = number(ARGV[2]), timestamp = time_in_ms(ARGV[3]), interval = number(ARGV[4]), sweep = sweep,
+    max_stalled_count = number(ARGV[2]), timestamp = timestamp, now = tonumber(timestamp),
+    interval = number(ARGV[4]), sweep = sweep,
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
     offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", 
     mode = mode, is_report = is_report, only_id = ARGV[15] or "",

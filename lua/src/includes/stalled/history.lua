@@ -6,9 +6,8 @@
 
 -- Appends what a stall came to, "back to wait" or the like.
 local function record_stall(call, job, outcome)
-  local started_at = number(job.started_at)
-  local text = string.format("stall %s of at most %s: held by %s%s, %s", digits(job.stalls + 1),
-    digits(allowed_stalls(call, job)), job.worker or "a worker without a name",
-    started_at and " since " .. iso_time(started_at) or "", outcome)
-  add_to_history(job.key, job.opts, tonumber(call.timestamp), text)
+  local since = job.started_at and " since " .. iso_time(job.started_at) or ""
+  local text = "stall " .. digits(job.stalls + 1) .. " of at most " .. digits(allowed_stalls(call, job))
+    .. ": held by " .. (job.worker or "a worker without a name") .. since .. ", " .. outcome
+  add_to_history(job.key, job.opts, call.now, text)
 end

@@ -46,7 +46,8 @@ local function read_job(call, id)
     key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
     attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
     stalled_beside = fields[7] == "beside:" .. (fields[4] or ""), max_stalled_count = fields[8] and number(fields[8]),
-    worker = fields[9], started_at = fields[10], name = fields[11], data = fields[12], -- the last two in a report
+    worker = fields[9], started_at = number(fields[10]),
+    name = fields[11], data = fields[12], -- in a report
   }
 end
 

@@ -25,8 +25,7 @@ local function requeue_stalled_job(call, id, job, returning)
   end
   call.counts.recovered = call.counts.recovered + 1
   call.recovered_ids[#call.recovered_ids + 1] = id
-  local started_at = number(job.started_at)
-  local age = started_at and math.max(tonumber(call.timestamp) - started_at, 0) or -1
+  local age = job.started_at and math.max(call.now - job.started_at, 0) or -1
   call.recovered_ages[#call.recovered_ages + 1] = age
   call.handled[id] = job.attempts_started
 end
