@@ -1,5 +1,4 @@
 -- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
---- include values
 --- include queue/line
 --- include queue/history
 --- include stalled/history
