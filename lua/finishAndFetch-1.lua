@@ -2507,7 +2507,7 @@ local function fetch_jobs(queue, fetch)
       counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
   end
-  if #skipped == MOST_SKIPPED and #jobs == 0 then
+  if #skipped == MOST_SKIPPED and #jobs == 0 and attempt("STRLEN", queue.pc) then
     put_last(queue, skipped) -- so that the next call looks at others
     fetch.unseen = how_many_wait(queue)
   elseif #skipped > 0 then
@@ -2559,7 +2559,7 @@ if finishes then
   trim_events(queue) -- first of all writes: Redis does it although it is full, and then what follows
 end
 local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
-local due = next_due(queue)
+local due = fetches and next_due(queue)
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
 elseif fetches then

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import redis
+
 from ..errors import QueueRefused
 from ..protocol import scripts
 from ..protocol.keys import QueueKeys, id_to_bytes
@@ -88,7 +90,13 @@ class JobQueue:
         head = [scripts.TIME, self.rules, fetch.count, fetch.call, suspects, policies, fetch.lost_call]
         client = self.client if fetch is NOTHING else self.fetching_client
         looks_at_all, self._looks_at_all = self._looks_at_all, True
-        reply = reply_from(self._run("finishAndFetch-1.lua", *head, int(looks_at_all), *parts, client=client))
+        try:
+            raw = self._run("finishAndFetch-1.lua", *head, int(looks_at_all), *parts, client=client)
+        except redis.ResponseError as error:
+            if looks_at_all or "WRONGTYPE" not in str(error):
+                raise
+            raw = self._run("finishAndFetch-1.lua", *head, 1, *parts, client=client)  # which says what is wrong
+        reply = reply_from(raw)
         self._looks_at_all = any(each.outcome is None for each in reply.finished)  # or again after an error
         return reply
 

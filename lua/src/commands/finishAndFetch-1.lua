@@ -77,7 +77,7 @@ if finishes then
   trim_events(queue) -- first of all writes: Redis does it although it is full, and then what follows
 end
 local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
-local due = next_due(queue)
+local due = fetches and next_due(queue)
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
 elseif fetches then

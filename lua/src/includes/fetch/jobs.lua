@@ -69,7 +69,7 @@ local function fetch_jobs(queue, fetch)
       counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
   end
-  if #skipped == MOST_SKIPPED and #jobs == 0 then
+  if #skipped == MOST_SKIPPED and #jobs == 0 and attempt("STRLEN", queue.pc) then
     put_last(queue, skipped) -- so that the next call looks at others
     fetch.unseen = how_many_wait(queue)
   elseif #skipped > 0 then
