@@ -10,6 +10,8 @@ from dramatiq.middleware import MiddlewareError
 
 from dramatiq_echomq import EchoMQBroker
 
+from ..support.servers import wait_until
+
 
 class Listening(Middleware):
     def __init__(self, heard: list, name: str) -> None:
@@ -79,6 +81,24 @@ def test_a_hook_of_an_object_alone_counts(heard):
     emit(broker_with(middleware, Slotted(heard)))
 
     assert [heard[0], heard[1][0]] == ["message", "slotted"]
+
+
+@pytest.mark.parametrize("where", ["object", "class", "Middleware"])
+def test_a_hook_that_is_replaced_is_heard_of_soon(heard, monkeypatch, where):
+    class Own(Middleware):
+        pass
+
+    middleware = Own()
+    broker = broker_with(middleware)
+    emit(broker)
+    place = {"object": middleware, "class": Own, "Middleware": Middleware}[where]
+    monkeypatch.setattr(place, "before_ack", lambda *args: heard.append(args[-1]))
+    wait_until(lambda: emit(broker) or heard)
+    monkeypatch.undo()
+    heard.clear()
+    emit(broker)
+
+    assert heard == []
 
 
 def test_a_hook_that_fails_is_logged_and_the_others_are_called(heard, caplog):
