@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 #: More than there are cores in most places: these tests wait more than they compute.
-BESIDE_EACH_OTHER = 6
+BESIDE_EACH_OTHER = 4
 
 
 class AtOnce:
