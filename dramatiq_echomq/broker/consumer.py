@@ -129,9 +129,7 @@ class JobConsumer(Consumer):
         return None
 
     def _fetch(self) -> JobMessage | None:
-        """Fetch for the threads that are free, or wait for one of them, or for
-        a job.
-        """
+        """Fetch for the threads that are free, or wait for one of them, or for a job."""
         channel = self.channel
         self._settle()
         for job in channel.requeue(self.broker.in_flight.stranded(channel.queue_name)):
@@ -219,6 +217,7 @@ class JobConsumer(Consumer):
                 finished = self.channel.finish(job.fetched, job.outcome)
         except CONSUMER_ERRORS as error:
             if not (self.broker.in_flight.is_draining and job.is_stuck):
+                job.put_off()
                 raise ConnectionClosed(error) from None
             job.end()
             self._warn(job, f"did not become {job.outcome.target}, since the worker ends: {on_one_line(str(error))}")

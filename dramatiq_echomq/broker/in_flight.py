@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import enum
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,7 @@ from dramatiq.middleware import Interrupt
 from ..protocol.keys import id_to_text
 from ..protocol.logtext import job_text
 from ..protocol.payload import read_payload
+from .job_state import ENDED, REFUSED, UNFINISHED, State
 from .jobs import FetchedJob, Outcome
 from .threads import Runner, wait_for_interrupt
 
@@ -23,25 +23,6 @@ class LockLost(Interrupt):
     """
 
 
-class State(enum.Enum):
-    """See :class:`InFlightJob`."""
-
-    TAKEN = "taken"
-    RUNNING = "running"
-    FINISHING = "finishing"
-    DONE = "done"
-    LOST = "lost"
-    RETURNING = "returning"
-    UNCERTAIN = "uncertain"
-
-
-#: In these states a job is not this process's any more.
-ENDED = (State.DONE, State.LOST)
-
-#: In these states a job must not be started, and is not finished.
-REFUSED = (*ENDED, State.RETURNING)
-
-
 class InFlightJob:
     """A job that this process holds, from its fetch to its end::
 
@@ -49,8 +30,8 @@ class InFlightJob:
            |
            v     start            finish                end
          TAKEN ---------> RUNNING -----> FINISHING -----------> DONE
-         |  ^ | |            |              ^                    ^
-         |  | | +--------- finish ----------+                end |
+         |  ^ | |            |              ^ | put_off          ^
+         |  | | +--------- finish ----------+ +----> RETRYING ---+
          |  | +----------- withdraw ----> RETURNING -------------+
          |  |                |                | doubt: the reply was lost
          |  |                |                v
@@ -60,7 +41,8 @@ class InFlightJob:
         LOST                LOST             LOST
 
     A job that is finishing is not interrupted and not lost: Redis has the
-    last word about it.
+    last word about it.  While it is retrying its thread waits to tell Redis
+    again how it ended, and is not free.
 
     Parameters:
       fetched(FetchedJob)
@@ -159,8 +141,7 @@ class InFlightJob:
     @property
     def is_stuck(self) -> bool:
         """Whether it has been finishing for longer than its lock lasts: nobody may wait for it for ever."""
-        is_finishing = self.state is State.FINISHING
-        return is_finishing and time.monotonic() - self.finishing_since > self.fetched.lock_duration / 1000
+        return self.state in UNFINISHED and time.monotonic() - self.finishing_since > self.fetched.lock_duration / 1000
 
     def start(self) -> bool:
         """Note that the current thread runs the job from now on.
@@ -196,13 +177,19 @@ class InFlightJob:
         Parameters:
           raised(BaseException): What its actor raised.
         """
-        if self.state is State.FINISHING:
+        if self.state in UNFINISHED:
             return
         try:
             if self._begin_to_finish() and not isinstance(raised, LockLost):
                 wait_for_interrupt(LockLost)
         except LockLost:  # it came before it was waited for
             self._begin_to_finish()
+
+    def put_off(self) -> None:
+        """Note that the call failed that was to finish it: its thread will try again, and is not free until it has."""
+        with self.jobs.mutex:
+            if self.state is State.FINISHING:
+                self.jobs.change(self, State.RETRYING)
 
     def doubt(self) -> None:
         """Note that the job may or may not have been given back: it is kept, and
@@ -226,7 +213,7 @@ class InFlightJob:
           bool: False when the job is being finished: then Redis has the last word.
         """
         with self.jobs.mutex:
-            if self.state is State.FINISHING or self.state in REFUSED:
+            if self.state in UNFINISHED or self.state in REFUSED:
                 return False
             self.jobs.change(self, State.LOST)
             if self.runner is not None:
@@ -243,7 +230,7 @@ class InFlightJob:
     def _begin_to_finish(self) -> bool:
         """Keep interrupts away, and tell whether one is on its way."""
         with self.jobs.mutex:
-            if self.state is not State.FINISHING and self.state not in REFUSED:
+            if self.state not in UNFINISHED and self.state not in REFUSED:
                 self.finishing_since = time.monotonic()
                 self.jobs.change(self, State.FINISHING)
             is_coming, self._interrupt_is_coming = self._interrupt_is_coming, False

@@ -5,7 +5,8 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from .in_flight import ENDED, InFlightJob, State
+from .in_flight import InFlightJob
+from .job_state import BUSY, ENDED, State
 from .marker_wait import MarkerWait
 from .own_worker import OwnWorker
 from .shares import Share, Turns
@@ -13,9 +14,6 @@ from .suspects import Suspects
 
 if TYPE_CHECKING:
     from .channel import QueueChannel
-
-#: In these states a job has a thread of its own, or waits for one.
-BUSY = (State.TAKEN, State.RUNNING, State.UNCERTAIN)
 
 
 class InFlightJobs:

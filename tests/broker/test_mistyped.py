@@ -67,6 +67,29 @@ def test_the_error_names_the_key_and_all_goes_on_after_its_repair(client, broker
     assert not broker.in_flight.all()
 
 
+def test_threads_that_cannot_tell_how_their_jobs_ended_are_free_for_no_other_queue(client, broker, caplog):
+    """Each waits some seconds before it tries again. Jobs that were fetched for it would be kept from other workers."""
+    gate, others = Gate(broker), []
+    dramatiq.actor(others.append, actor_name="other", queue_name="other", broker=broker)
+    broker.enqueue_many(message(number) for number in range(3))
+
+    with working(broker, worker_threads=3):
+        wait_until(lambda: len(gate.ran) == 3)
+        client.rename("emq:q:active", "saved")
+        client.set("emq:q:active", "a stranger's")
+        gate.may_end.set()
+        wait_until(lambda: caplog.text.count("Failed to post_process_message") == 3)
+        broker.enqueue_many(message(number, actor="other", queue="other") for number in range(3))
+        wait_until(lambda: "other" in broker.in_flight.turns.waiting)
+        assert (client.llen("emq:other:active"), client.llen("emq:other:wait")) == (0, 3)
+        client.rename("saved", "emq:q:active")
+        broker.join("other", timeout=20_000)
+
+    assert sorted(others) == [0, 1, 2]
+    assert client.zcard("emq:q:completed") == 3
+    assert not broker.in_flight.all()
+
+
 def test_suspects_that_are_skipped_stay_where_they_were_without_a_counter_of_priorities(client, broker):
     suspects = {f"s{number:03}": 3 * 2**32 + number for number in range(101)}
     put(client, prioritized=suspects, jobs={key: {"stc": "1", "priority": "3"} for key in suspects})
