@@ -192,7 +192,7 @@ class QueueChannel(GroupCommit):
             self.in_flight.note_empty(self.queue_name)
         self.due_in, self.suspects_left, self.limited_for = reply.due_in, reply.suspects_left, reply.limited_for
         self.unseen: int = reply.unseen
-        self.in_flight.note_crowd(self.queue_name, reply.crowd)
+        self.in_flight.note_fetch(self.queue_name, reply)
         return reply
 
     def _deliver(self) -> None:

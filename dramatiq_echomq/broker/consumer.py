@@ -96,7 +96,7 @@ class JobConsumer(Consumer):
 
     def close(self) -> None:
         self.broker.in_flight.remove_waiting(self.marker_wait)
-        self.broker.in_flight.note_empty(self.channel.queue_name)
+        self.broker.in_flight.note_closed(self.channel.queue_name)
         try:
             self._end_block()
             self.requeue([])

@@ -14,6 +14,7 @@ from .suspects import Suspects
 
 if TYPE_CHECKING:
     from .channel import QueueChannel
+    from .replies import Reply
 
 
 class InFlightJobs:
@@ -169,6 +170,12 @@ class InFlightJobs:
         with self.mutex:
             self.turns.wanting.pop(queue_name, None)
 
+    def note_closed(self, queue_name: str) -> None:
+        """Note that a queue has no consumer for now."""
+        with self.mutex:
+            self.note_empty(queue_name)
+            self.suspects.note_closed(queue_name)
+
     def release(self, share: Share, *, keeps_suspects: bool = False) -> None:
         """Let others have what a fetch did not use, or all but its suspects."""
         with self.mutex:
@@ -199,10 +206,11 @@ class InFlightJobs:
                 self.turns.waiting.pop(name, None)
         return share
 
-    def note_crowd(self, queue_name: str, waiting: int) -> None:
-        """Note how many suspects of a queue wait that may run beside each other."""
+    def note_fetch(self, queue_name: str, reply: Reply) -> None:
+        """Note which suspects a fetch found and left."""
+        has_one = any(job.is_suspect for job in reply.jobs)
         with self.mutex:
-            self.suspects.note_crowd(queue_name, waiting)
+            self.suspects.note_fetch(queue_name, left=reply.suspects_left, crowd=reply.crowd, has_one=has_one)
 
     def may_run_suspect(self, queue_name: str) -> bool:
         """Return whether one more job of a queue may run that has stalled before."""

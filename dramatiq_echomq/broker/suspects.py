@@ -10,16 +10,35 @@ class Suspects:
     When more of them wait than there are threads, as after the crash of a
     large worker, that would take for ever. Then some run beside each other:
     a check charges none of those, and lets each run alone the next time.
+
+    Queues in which suspects wait take turns: the fetches of a busy queue, each
+    of which might find one, would leave none to another queue.
     """
 
     def __init__(self) -> None:
         self.in_flight = 0
         self._are_together = False
         self._crowds: dict[str, int] = {}
+        self._turns: dict[str, None] = {}  # the queues in which some wait, in the order of their turns
 
-    def note_crowd(self, queue_name: str, waiting: int) -> None:
-        """Note how many suspects of a queue wait that may run beside each other."""
-        self._crowds[queue_name] = waiting
+    def note_fetch(self, queue_name: str, *, left: int, crowd: int, has_one: bool) -> None:
+        """Note what a fetch from a queue found.
+
+        Parameters:
+          queue_name(str)
+          left(int): How many suspects it left.
+          crowd(int): How many of those may run beside each other.
+          has_one(bool): Whether it brought one.
+        """
+        self._crowds[queue_name] = crowd
+        if has_one or not left:
+            self.note_closed(queue_name)
+        if left:
+            self._turns.setdefault(queue_name)
+
+    def note_closed(self, queue_name: str) -> None:
+        """Note that a queue needs no turn, or that nobody would take it."""
+        self._turns.pop(queue_name, None)
 
     def allowed(self, queue_name: str, reserved: int, threads: int | None) -> tuple[int, bool]:
         """Return how many more may run, and whether beside each other.
@@ -31,6 +50,8 @@ class Suspects:
         """
         running = self.in_flight + reserved
         if not running:
+            if threads is not None and next(iter(self._turns), queue_name) != queue_name:
+                return 0, False
             crowd = self._crowds.get(queue_name, 0)
             self._are_together = threads is not None and crowd >= min(threads, LARGEST_CROWD) > 1
         elif not self._are_together or not self._crowds.get(queue_name):

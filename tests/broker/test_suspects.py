@@ -8,14 +8,17 @@ import threading
 import time
 from types import SimpleNamespace
 
+import dramatiq
 import pytest
 
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.suspects import LARGEST_CROWD, Suspects
 
+from ..support.brokers import working
 from ..support.failures import worker_dies
-from ..support.job_data import JOB, SUSPECT, id_of, take
+from ..support.job_data import JOB, SUSPECT, id_of, message, take
 from ..support.queue_data import as_data, put, state
+from ..support.servers import wait_until
 
 
 @pytest.mark.parametrize("stalls", [0, 1, 9])
@@ -140,10 +143,55 @@ def test_a_consumer_that_finds_only_suspects_waits_for_the_one_that_runs(client,
     assert client.info("commandstats")["cmdstat_evalsha"]["calls"] - before < 12
 
 
+def note_crowd(suspects: Suspects, waiting: int) -> None:
+    suspects.note_fetch("q", left=waiting, crowd=waiting, has_one=False)
+
+
 @pytest.mark.parametrize("threads", [2, 8, 160])
 def test_a_crowd_of_suspects_runs_together_however_many_threads_there_are(threads):
     suspects = Suspects()
-    suspects.note_crowd("q", min(threads, LARGEST_CROWD) - 1)
+    note_crowd(suspects, min(threads, LARGEST_CROWD) - 1)
     assert suspects.allowed("q", 0, threads) == (1, False)
-    suspects.note_crowd("q", min(threads, LARGEST_CROWD))
+    note_crowd(suspects, min(threads, LARGEST_CROWD))
     assert suspects.allowed("q", 0, threads) == (threads // 2, True)
+
+
+def test_queues_in_which_suspects_wait_take_turns():
+    """Those in which none waits come after them, and who is gone has no turn."""
+
+    def note(queue: str, *, left: int, has_one: bool = False) -> None:
+        suspects.note_fetch(queue, left=left, crowd=0, has_one=has_one)
+
+    def may_run_one() -> str:
+        return "".join(queue for queue in "abc" if suspects.allowed(queue, 0, 8)[0])
+
+    suspects = Suspects()
+    assert may_run_one() == "abc"
+    note("a", left=2)
+    note("b", left=9)
+    assert may_run_one() == "a"
+    note("a", left=1, has_one=True)
+    assert may_run_one() == "b"
+    note("b", left=9)  # it was not free after all
+    assert may_run_one() == "b"
+    note("b", left=8, has_one=True)
+    note("a", left=0, has_one=True)
+    assert may_run_one() == "b"
+    suspects.note_closed("b")
+    assert may_run_one() == "abc"
+
+
+def test_suspects_run_soon_beside_a_queue_that_is_never_empty(client, broker):
+    """Each fetch from it might find one."""
+    dramatiq.actor(lambda: time.sleep(0.001), actor_name="work", queue_name="full", broker=broker)
+    dramatiq.actor(lambda number: ran.append(number), actor_name="suspect", queue_name="q", broker=broker)
+    ran: list[int] = []
+    broker.enqueue_many(message(number, actor="suspect") for number in range(6))
+    for job_id in client.lrange("emq:q:wait", 0, -1):
+        client.hset(b"emq:q:" + job_id, "stc", 1)
+    broker.enqueue_many(message(queue="full") for _ in range(4_000))
+    with working(broker, worker_threads=8, worker_timeout=1_000):
+        wait_until(lambda: len(ran) == 6)
+        still_there = client.llen("emq:full:wait")
+        client.delete("emq:full:wait")
+    assert still_there
