@@ -65,7 +65,8 @@ class JobConsumer(Consumer):
         if isinstance(message, JobMessage):
             job = message.job
             if not job.is_refused:
-                job.outcome = job.outcome or completion_of(job.result)
+                ended = failure_of(message._exception) if message.failed else completion_of(job.result)
+                job.outcome = job.outcome or ended
                 self._end(job)
 
     def nack(self, message: MessageProxy) -> None:

@@ -60,6 +60,7 @@ class InFlightJob:
       failed_enqueue(BaseException): Why a message that follows from it could
         not be enqueued.
       is_announced(bool): Whether the middleware has heard that it starts.
+      is_told(bool): Whether the middleware has heard how it ended.
       was_renewed_late(bool): Whether that has been logged.
     """
 
@@ -70,6 +71,7 @@ class InFlightJob:
         "fetched_at",
         "finishing_since",
         "is_announced",
+        "is_told",
         "jobs",
         "outcome",
         "queue_name",
@@ -96,6 +98,7 @@ class InFlightJob:
         self.result: Any = None
         self.failed_enqueue: BaseException | None = None
         self.is_announced: bool = False
+        self.is_told: bool = False
         self.was_renewed_late: bool = False
         self.finishing_since: float = 0.0
         self._interrupt_is_coming = False
@@ -137,6 +140,11 @@ class InFlightJob:
     def is_orphaned(self) -> bool:
         """Whether the thread that ran it died, as interrupts can do to threads, even while they finish a job."""
         return self.runner is not None and not self.runner.is_alive()
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether it was started, and the middleware has not heard how it ended."""
+        return self.runner is not None and not self.is_told and not self.is_refused
 
     @property
     def is_stuck(self) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,19 @@ from .jobs import JobMessage
 from .lock_renewer import LockManager
 from .presence import Presence
 from .quick_hooks import QuickHooks
+
+
+class Processing(threading.local):
+    """What each thread is about to do.
+
+    Attributes:
+      job(InFlightJob): The job whose end the middleware hears of.
+      enqueued_ids(set[str]): The messages that were enqueued meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.job: InFlightJob | None = None
+        self.enqueued_ids: set[str] = set()
 
 
 class LockingBroker(QuickHooks):
@@ -32,7 +46,7 @@ class LockingBroker(QuickHooks):
     presence: Presence | None
 
     def __init__(self, middleware: list[Middleware] | None = None) -> None:
-        self._processing = threading.local()
+        self._processing = Processing()
         self._before: dict[str, Callable[..., None]] = {
             "worker_boot": self._before_worker_boot,
             "worker_shutdown": self._before_worker_shutdown,
@@ -58,13 +72,12 @@ class LockingBroker(QuickHooks):
         """Middleware enqueues retries and callbacks, and Dramatiq swallows
         what they raise: the message must not be acked as if all was well.
         """
-        job: InFlightJob | None = getattr(self._processing, "job", None)
-        if job is not None:
-            job.failed_enqueue = error
+        if self._processing.job is not None:
+            self._processing.job.failed_enqueue = error
 
     def note_enqueue(self, message: Message[Any]) -> None:
         """Note that a message was enqueued, perhaps to try again what this thread has just run."""
-        if getattr(self._processing, "job", None) is not None:
+        if self._processing.job is not None:
             self._processing.enqueued_ids.add(message.message_id)
 
     def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
@@ -102,6 +115,7 @@ class LockingBroker(QuickHooks):
         if not isinstance(message, JobMessage):
             super().emit_before("process_message", message)
             return
+        self._processing.enqueued_ids = set()
         if not message.job.is_refused:
             message.job.is_announced = True
             super().emit_before("process_message", message)
@@ -118,6 +132,7 @@ class LockingBroker(QuickHooks):
             self._skip_refused(message)
         else:
             self._tell_of_end(message, **kwargs)
+        message.job.is_told = True
 
     def _after_skip_message(self, message: Any) -> None:
         if isinstance(message, JobMessage):
@@ -126,8 +141,15 @@ class LockingBroker(QuickHooks):
                 self._skip_refused(message)
                 return
         super().emit_after("skip_message", message)
+        if isinstance(message, JobMessage):
+            message.job.is_told = True
 
     def _before_ack(self, message: Any) -> None:
+        """An interrupt that comes while Dramatiq deals with an earlier one, or
+        with what an actor raised, ends the thread, and the message is acked.
+        """
+        if isinstance(message, JobMessage) and message.job.is_untold and not self._has_retried(message):
+            self._tell_of_end(message, exception=message._exception or sys.exc_info()[1])
         if not _is_refused(message):
             super().emit_before("ack", message)
 
@@ -149,7 +171,11 @@ class LockingBroker(QuickHooks):
         goes on as if all was well.
         """
         hooks = [getattr(type(middleware), "after_process_message", None) for middleware in self.middleware]
-        return Retries.after_process_message in hooks and message.message_id not in self._processing.enqueued_ids
+        return Retries.after_process_message in hooks and not self._has_retried(message)
+
+    def _has_retried(self, message: JobMessage) -> bool:
+        """Return whether this thread, which has run a message, has enqueued it again."""
+        return message.message_id in self._processing.enqueued_ids
 
     def _skip_refused(self, message: JobMessage) -> None:
         """A job that was lost while it ran is neither retried nor has a
@@ -162,7 +188,7 @@ class LockingBroker(QuickHooks):
     def _tell_of_end(self, message: JobMessage, *, result: Any = None, exception: BaseException | None = None) -> None:
         job = message.job
         job.result = result
-        self._processing.job, self._processing.enqueued_ids = job, set()
+        self._processing.job = job
         try:
             super().emit_after("process_message", message, result=result, exception=exception)
         finally:
