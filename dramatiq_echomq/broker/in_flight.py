@@ -143,8 +143,8 @@ class InFlightJob:
 
     @property
     def is_untold(self) -> bool:
-        """Whether it was started, and the middleware has not heard how it ended."""
-        return self.runner is not None and not self.is_told and not self.is_refused
+        """Whether the middleware has heard that it starts, and not how it ended."""
+        return self.is_announced and not self.is_told and not self.is_refused
 
     @property
     def is_stuck(self) -> bool:
