@@ -59,8 +59,7 @@ class Script:
             run one of its commands.
           ServerTooOld: When Redis is older than 6.2.  It is asked before a
             script is loaded.
-          redis.RedisError: When Redis cannot be used.  After a failover the
-            address of the old master may lead to the new one.
+          redis.RedisError: When Redis cannot be used.
         """
         if len(keys) != self.number_of_keys:
             raise TypeError(f"{self.file_name} takes {self.number_of_keys} keys, not {len(keys)}")
@@ -68,19 +67,27 @@ class Script:
             if not only_reads:
                 self._rights.require(client, lambda commands: self._refused(client, keys[0], commands))
             try:
-                return self._execute(client, "EVALSHA", self.sha, keys, args)
-            except redis.exceptions.NoScriptError:
-                require_version(client)
-                return self._execute(client, "EVAL", self.text, keys, args)
+                return self._run(client, keys, args)
+            except redis.ResponseError as error:
+                if "READONLY" not in str(error) and not isinstance(error, redis.exceptions.ReadOnlyError):
+                    raise
+                # Nothing was written. After a failover the address of the old master may lead to the new one.
+                drop_idle_connections(client)
+                return self._run(client, keys, args)
         except redis.ResponseError as error:
             if str(error).startswith(REFUSAL):
                 raise QueueRefused(on_one_line(str(error).removeprefix(REFUSAL))) from None
-            if isinstance(error, redis.exceptions.ReadOnlyError) or "READONLY" in str(error):
-                drop_idle_connections(client)
             if not only_reads:
                 self._rights.require_still(client, error)
             require_known_commands(client, error)
             raise
+
+    def _run(self, client: Any, keys: Sequence[Any], args: Sequence[Any]) -> Any:
+        try:
+            return self._execute(client, "EVALSHA", self.sha, keys, args)
+        except redis.exceptions.NoScriptError:
+            require_version(client)
+            return self._execute(client, "EVAL", self.text, keys, args)
 
     def _refused(self, client: Any, key: Any, commands: Sequence[str]) -> Sequence[bytes]:
         found: Sequence[bytes] = self._execute(client, "EVAL", load("checkRights-1.lua").text, [key], commands)

@@ -13,8 +13,9 @@ from dramatiq_echomq import EchoMQBroker
 from ..support.brokers import lines
 from ..support.faults import Faults
 from ..support.job_data import JOB, add, id_of, take
-from ..support.proxy import LossyProxy
+from ..support.proxy import LossyProxy, Switch
 from ..support.queue_data import put, state
+from ..support.servers import Server
 
 
 @pytest.fixture
@@ -122,3 +123,17 @@ def test_jobs_given_back_whose_reply_is_lost_are_given_back_once(client, proxy, 
     found = state(client)
     assert (found["wait"], found["locks"]) == (["b", "a"], set())
     assert lines(caplog, "WARNING", "ERROR") == []
+
+
+def test_a_connection_that_still_leads_to_the_old_master_is_replaced():
+    """Nothing was written there: the call is made again, with what the address leads to by now."""
+    with Server() as old, Server() as new, Switch(old.port) as switch, new.client() as at_new, old.client() as at_old:
+        broker = EchoMQBroker(host="127.0.0.1", port=switch.port, middleware=[])
+        add(broker, 1)
+        at_old.replicaof("127.0.0.1", new.port)
+        switch.to(new.port, drop=False)
+
+        add(broker, 2)
+
+        assert at_new.llen("emq:q:wait") == 1
+        broker.close()
