@@ -181,8 +181,7 @@ def test_a_master_that_became_a_replica_is_left_for_whatever_its_address_leads_t
         target.set("emq:q:a:lock", token, px=20_000)
 
         broker.locks.renew()
-        broker.locks.renew()
 
-        assert "read only replica" in lines(caplog, "WARNING")[0]
+        assert not [line for line in lines(caplog, "WARNING") if "read only replica" in line]
         assert target.pttl("emq:q:a:lock") > 29_000
         broker.close()
