@@ -26,20 +26,20 @@ tail of `wait`, then from `prioritized`. Up to 100 suspects that may not run now
 were; when there are as many and no other job beyond them, they go behind all others, for the next call.
 
 Returns a list of
-      what became of each job that has ended: an outcome, or a list of it and of what went wrong, a text each:
-        a parent that could not be told, or why the job could not complete
+      numbers, as one text: in how many ms the next delayed job is due (-1 without one); how many suspects were
+        skipped, and how many of them may run beside others; how many jobs wait, when so many were skipped that
+        there may be others behind them, else 0; for how many ms a rate limit keeps all jobs from being fetched
+        (0 without one); then what became of each job that has ended:
         1  finished
         2  failed although it was to be completed: its children do not let it
         0  the worker does not hold the job any more, and nothing is written
         -1 the job is gone: its hash was removed while it ran. It is not written again; the id leaves `active`
-        "" an error: the others have finished all the same
+        ?  an error: the others have finished all the same
       the jobs that were fetched
-      in how many ms the next delayed job is due (-1 without one)
-      how many suspects were skipped, and how many of them may run beside others
-      how many jobs wait, when so many were skipped that there may be others behind them, else 0
-      for how many ms a rate limit keeps all jobs from being fetched (0 without one)
-A job is: id, data, and a line of token, attempts started, stalls, lock duration, timestamp and name; and only
-if it is to be failed or belongs to a scheduler: the reason, the worker that had it, and the scheduler's id.
+      for each job that something went wrong with: its place, and texts: a parent that could not be told, say
+A job is one text: a line of the lengths of its values, then these: id, data, and a line of token, attempts
+started, stalls, lock duration, timestamp and name; and only if it is to be failed or belongs to a scheduler:
+the reason, the worker that had it, and the scheduler's id.
 A job that is to finish twice is found finished, or an event says so of one that was not kept: the outcome is 1 again.
 
 Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from its old end to each finished.
@@ -2044,17 +2044,17 @@ end
 
 local PART_SIZE = 7 -- arguments for each job
 
--- What a client is told of one finished job. A key of the wrong type is the matter of one job;
--- what else goes wrong is the server's, and the client sends the call again.
+-- The outcome of one job, and what went wrong, if anything did. A key of the wrong type is the matter of one
+-- job; what else goes wrong is the server's, and the client sends the call again.
 local function told(succeeded, outcome, faults)
   if not succeeded then
     local fault = type(outcome) == "table" and outcome.err or outcome
     if not fault:find("WRONGTYPE", 1, true) then
       error(outcome, 0)
     end
-    return { "", fault }
+    return "?", { fault }
   end
-  return faults and faults[1] and { outcome, unpack(faults) } or outcome
+  return outcome, faults and faults[1] and faults
 end
 
 -- What the locks of the jobs hold, and whether any of the jobs has children that it waits for, or one that
@@ -2083,12 +2083,12 @@ local function write_together(queue, how)
 end
 
 -- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What
--- goes wrong with one does not keep the others from finishing. Returns what clients are told of
--- each, and whether something was written.
+-- goes wrong with one does not keep the others from finishing. Returns the outcome of each, what went wrong,
+-- with the place of the job before it, and whether something was written.
 local function finish_jobs(queue, first, timestamp, rules)
-  local outcomes, has_written = {}, false
+  local outcomes, all_faults, has_written = {}, {}, false
   if first > #ARGV then
-    return outcomes, has_written
+    return outcomes, all_faults, has_written
   end
   local locks, may_have_children = read_ahead(queue, first)
   local how = { timestamp = timestamp, rules = rules, may_have_children = may_have_children, locks = {},
@@ -2099,11 +2099,14 @@ local function finish_jobs(queue, first, timestamp, rules)
     id, how.token, how.target, how.value, how.stacktrace, how.started, how.stalls = unpack(ARGV, at, at + PART_SIZE - 1)
     how.held = locks[#outcomes + 1]
     local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, how)
-    outcomes[#outcomes + 1] = told(succeeded, outcome, faults)
+    outcomes[#outcomes + 1], faults = told(succeeded, outcome, faults)
+    if faults then
+      all_faults[#all_faults + 1] = { #outcomes, unpack(faults) }
+    end
     has_written = has_written or (succeeded and wrote)
   end
   write_together(queue, how)
-  return outcomes, has_written
+  return outcomes, all_faults, has_written
 end
 
 --- includes/fetch/promote.lua
@@ -2429,14 +2432,16 @@ local function read_fields(queue, id)
     "rjk", "suspect")
 end
 
--- A line costs clients less than seven values do.
+-- A job as one text, which costs clients much less than ten values do: the lengths of its values, and these.
 local function describe(id, token, fields, started, duration)
-  local line = token .. string.format(" %.0f %.0f %.0f %.0f ", started, counter(fields[4]), duration, counter(fields[8]))
-    .. (fields[1] or "")
+  local numbers = string.format(" %.0f %.0f %.0f %.0f ", started, counter(fields[4]), duration, counter(fields[8]))
+  local data, line = fields[2] or "", token .. numbers .. (fields[1] or "")
   if fields[5] or fields[9] then
-    return { id, fields[2] or "", line, fields[5] or "", fields[7] or "", fields[9] or "" }
+    local reason, worker, scheduler = fields[5] or "", fields[7] or "", fields[9] or ""
+    return #id .. " " .. #data .. " " .. #line .. " " .. #reason .. " " .. #worker .. " " .. #scheduler .. "\n"
+      .. id .. data .. line .. reason .. worker .. scheduler
   end
-  return { id, fields[2] or "", line }
+  return #id .. " " .. #data .. " " .. #line .. "\n" .. id .. data .. line
 end
 
 -- How long the lock of a job lasts in ms, and the policy for jobs of its name.
@@ -2558,7 +2563,7 @@ end
 if finishes then
   trim_events(queue) -- first of all writes: Redis does it although it is full, and then what follows
 end
-local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
+local outcomes, faults, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
 local due = fetches and next_due(queue)
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
@@ -2587,5 +2592,6 @@ end
 if has_finished then
   tell_what_is_left(queue)
 end
-return { outcomes, fetch.jobs, how_soon(due, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
-  fetch.limited_for }
+local numbers = { how_soon(due, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
+  fetch.limited_for, unpack(outcomes) }
+return { table.concat(numbers, " "), fetch.jobs, unpack(faults) }

@@ -17,12 +17,12 @@ class Finished(NamedTuple):
     Parameters:
       outcome(int): FINISHED, FAILED_INSTEAD, NOT_OWNED or GONE; None when an
         error kept it from finishing.
-      faults(list[str]): What went wrong beside it: a parent that could not be
+      faults(tuple[str, ...]): What went wrong beside it: a parent that could not be
         told, or why the job could not complete, or the error.
     """
 
     outcome: int | None
-    faults: list[str]
+    faults: tuple[str, ...]
 
 
 class Reply(NamedTuple):
@@ -51,24 +51,30 @@ class Reply(NamedTuple):
 
 def reply_from(raw: Sequence[Any]) -> Reply:
     """Decode what ``finishAndFetch-1.lua`` returns."""
-    finished, rows, *counts = raw
+    numbers, jobs, *faults = raw
+    due_in, suspects_left, crowd, unseen, limited_for, *outcomes = numbers.split()
+    finished = [Finished(None if outcome == b"?" else int(outcome), ()) for outcome in outcomes]
+    for place, *texts in faults:
+        told = tuple(text.decode("utf-8", "backslashreplace") for text in texts)
+        finished[place - 1] = finished[place - 1]._replace(faults=told)
     return Reply(
-        [finished_from(entry) for entry in finished], [fetched_job_from(*row) for row in rows], *map(int, counts)
+        finished,
+        [fetched_job_from(job) for job in jobs],
+        int(due_in),
+        int(suspects_left),
+        int(crowd),
+        int(unseen),
+        int(limited_for),
     )
 
 
-def finished_from(entry: Any) -> Finished:
-    """Decode what became of one job: a number, or a list of that and texts.
-    An empty text stands for an error.
-    """
-    if isinstance(entry, int):
-        return Finished(entry, [])
-    outcome, *faults = entry
-    texts = [fault.decode("utf-8", "backslashreplace") for fault in faults]
-    return Finished(int(outcome) if outcome != b"" else None, texts)
-
-
-def fetched_job_from(job_id: bytes, data: bytes, line: bytes, *more: bytes) -> FetchedJob:
+def fetched_job_from(text: bytes) -> FetchedJob:
     """Decode a fetched job."""
+    lengths, _, values = text.partition(b"\n")
+    at, parts = 0, []
+    for length in lengths.split():
+        parts.append(values[at : at + int(length)])
+        at += int(length)
+    job_id, data, line, *more = parts
     token, started, stalls, duration, timestamp, name = line.split(b" ", 5)
     return FetchedJob(job_id, token, name, data, started, int(stalls), int(duration), int(timestamp), *more)

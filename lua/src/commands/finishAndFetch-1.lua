@@ -25,20 +25,20 @@ tail of `wait`, then from `prioritized`. Up to 100 suspects that may not run now
 were; when there are as many and no other job beyond them, they go behind all others, for the next call.
 
 Returns a list of
-      what became of each job that has ended: an outcome, or a list of it and of what went wrong, a text each:
-        a parent that could not be told, or why the job could not complete
+      numbers, as one text: in how many ms the next delayed job is due (-1 without one); how many suspects were
+        skipped, and how many of them may run beside others; how many jobs wait, when so many were skipped that
+        there may be others behind them, else 0; for how many ms a rate limit keeps all jobs from being fetched
+        (0 without one); then what became of each job that has ended:
         1  finished
         2  failed although it was to be completed: its children do not let it
         0  the worker does not hold the job any more, and nothing is written
         -1 the job is gone: its hash was removed while it ran. It is not written again; the id leaves `active`
-        "" an error: the others have finished all the same
+        ?  an error: the others have finished all the same
       the jobs that were fetched
-      in how many ms the next delayed job is due (-1 without one)
-      how many suspects were skipped, and how many of them may run beside others
-      how many jobs wait, when so many were skipped that there may be others behind them, else 0
-      for how many ms a rate limit keeps all jobs from being fetched (0 without one)
-A job is: id, data, and a line of token, attempts started, stalls, lock duration, timestamp and name; and only
-if it is to be failed or belongs to a scheduler: the reason, the worker that had it, and the scheduler's id.
+      for each job that something went wrong with: its place, and texts: a parent that could not be told, say
+A job is one text: a line of the lengths of its values, then these: id, data, and a line of token, attempts
+started, stalls, lock duration, timestamp and name; and only if it is to be failed or belongs to a scheduler:
+the reason, the worker that had it, and the scheduler's id.
 A job that is to finish twice is found finished, or an event says so of one that was not kept: the outcome is 1 again.
 
 Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from its old end to each finished.
@@ -76,7 +76,7 @@ end
 if finishes then
   trim_events(queue) -- first of all writes: Redis does it although it is full, and then what follows
 end
-local outcomes, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
+local outcomes, faults, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
 local due = fetches and next_due(queue)
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
@@ -105,5 +105,6 @@ end
 if has_finished then
   tell_what_is_left(queue)
 end
-return { outcomes, fetch.jobs, how_soon(due, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
-  fetch.limited_for }
+local numbers = { how_soon(due, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
+  fetch.limited_for, unpack(outcomes) }
+return { table.concat(numbers, " "), fetch.jobs, unpack(faults) }

@@ -5,17 +5,17 @@
 
 local PART_SIZE = 7 -- arguments for each job
 
--- What a client is told of one finished job. A key of the wrong type is the matter of one job;
--- what else goes wrong is the server's, and the client sends the call again.
+-- The outcome of one job, and what went wrong, if anything did. A key of the wrong type is the matter of one
+-- job; what else goes wrong is the server's, and the client sends the call again.
 local function told(succeeded, outcome, faults)
   if not succeeded then
     local fault = type(outcome) == "table" and outcome.err or outcome
     if not fault:find("WRONGTYPE", 1, true) then
       error(outcome, 0)
     end
-    return { "", fault }
+    return "?", { fault }
   end
-  return faults and faults[1] and { outcome, unpack(faults) } or outcome
+  return outcome, faults and faults[1] and faults
 end
 
 -- What the locks of the jobs hold, and whether any of the jobs has children that it waits for, or one that
@@ -44,12 +44,12 @@ local function write_together(queue, how)
 end
 
 -- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What
--- goes wrong with one does not keep the others from finishing. Returns what clients are told of
--- each, and whether something was written.
+-- goes wrong with one does not keep the others from finishing. Returns the outcome of each, what went wrong,
+-- with the place of the job before it, and whether something was written.
 local function finish_jobs(queue, first, timestamp, rules)
-  local outcomes, has_written = {}, false
+  local outcomes, all_faults, has_written = {}, {}, false
   if first > #ARGV then
-    return outcomes, has_written
+    return outcomes, all_faults, has_written
   end
   local locks, may_have_children = read_ahead(queue, first)
   local how = { timestamp = timestamp, rules = rules, may_have_children = may_have_children, locks = {},
@@ -60,9 +60,12 @@ local function finish_jobs(queue, first, timestamp, rules)
     id, how.token, how.target, how.value, how.stacktrace, how.started, how.stalls = unpack(ARGV, at, at + PART_SIZE - 1)
     how.held = locks[#outcomes + 1]
     local succeeded, outcome, faults, wrote = pcall(finish_job, queue, id, how)
-    outcomes[#outcomes + 1] = told(succeeded, outcome, faults)
+    outcomes[#outcomes + 1], faults = told(succeeded, outcome, faults)
+    if faults then
+      all_faults[#all_faults + 1] = { #outcomes, unpack(faults) }
+    end
     has_written = has_written or (succeeded and wrote)
   end
   write_together(queue, how)
-  return outcomes, has_written
+  return outcomes, all_faults, has_written
 end
