@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 
+from ..support.environment import ENVIRONMENT
 from ..support.queue_data import state
 from ..support.servers import Server
 
@@ -85,7 +86,7 @@ WORKER = """
 def test_a_gevent_worker_runs_renews_retries_and_is_interrupted():
     with Server() as server, server.client() as client:
         command = [sys.executable, "-c", textwrap.dedent(WORKER), server.url]
-        worker = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        worker = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
         found = state(client)
 
     assert worker.returncode == 0, worker.stderr

@@ -13,6 +13,7 @@ from dramatiq.brokers.redis import RedisBroker
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.migration import move_from_redis_broker
 
+from ..support.environment import ENVIRONMENT
 from ..support.job_data import message
 from ..support.servers import Server
 
@@ -31,7 +32,7 @@ move_from_redis_broker(old, new, ["q"], progress=lambda move: print(move.moved, 
 
 def move_and_be_killed(url: str, after: int) -> None:
     """Start a move, and kill it once it has moved so many messages."""
-    process = subprocess.Popen([sys.executable, "-c", MOVE, url], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", MOVE, url], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout
         for line in process.stdout:

@@ -14,6 +14,7 @@ from dramatiq.results.backends import RedisBackend
 
 from dramatiq_echomq import EchoMQBroker
 
+from ..support.environment import ENVIRONMENT
 from ..support.failures import lose_worker
 from ..support.job_data import id_of, message
 from ..support.queue_data import LIMIT, state
@@ -50,7 +51,7 @@ WORKER = """
 
 def worker(server: Server, fate: str) -> subprocess.Popen:
     command = [sys.executable, "-c", textwrap.dedent(WORKER), server.url, fate]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.PIPE, text=True)
 
 
 @pytest.mark.at_once

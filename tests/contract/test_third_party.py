@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from ..support.environment import ENVIRONMENT
 from ..support.servers import Server
 
 PROGRAM = Path(__file__).parent.parent / "support" / "programs" / "third_party_app.py"
@@ -20,7 +21,7 @@ REASON = "job stalled more than allowable limit"
 def test_django_dramatiq_sentry_and_dramatiq_abort_know_that_a_job_stalled_out():
     with Server() as server, TemporaryDirectory() as directory:
         command = [sys.executable, str(PROGRAM), server.url, f"{directory}/db.sqlite3"]
-        program = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        program = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=100)
 
     assert program.returncode == 0, program.stderr
     known = json.loads(program.stdout)

@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from ..support.environment import ENVIRONMENT
 from ..support.queue_data import put, state
 from ..support.servers import Server
 
@@ -64,7 +65,7 @@ def test_under_gevent_jobs_are_recovered_and_no_other_greenlet_is_held_up():
     with Server() as server, server.client() as client:
         put(client, active=["a"], jobs={"a": {}})
         command = [sys.executable, "-c", textwrap.dedent(WORKER), server.url]
-        worker = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        worker = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
         assert worker.returncode == 0, worker.stderr
         assert worker.stdout == "recovered q a\nturns of others True\n"
         assert state(client)["wait"] == ["a"]

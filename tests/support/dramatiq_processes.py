@@ -12,6 +12,7 @@ import tempfile
 
 import redis
 
+from .environment import ENVIRONMENT
 from .peer import PROGRAMS
 from .servers import wait_until
 
@@ -48,7 +49,7 @@ class Workers:
                 *("dramatiq_app", "--processes", str(processes), "--threads", "1", *options),
             ],
             cwd=PROGRAMS,
-            env={**os.environ, **environment},
+            env={**ENVIRONMENT, **environment},
             stderr=self._log,
             start_new_session=True,
         )

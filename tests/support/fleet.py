@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import redis
 
+from .environment import ENVIRONMENT
 from .peer import PROGRAMS
 from .servers import Server, wait_until
 
@@ -43,7 +44,7 @@ class Fleet:
         self.notes = notes
         self.threads = threads
         self._environment = {
-            **os.environ,
+            **ENVIRONMENT,
             "APP_URL": url,
             "APP_NOTES_URL": "redis://{host}:{port}/{db}".format(**notes.connection_pool.connection_kwargs),
             "dramatiq_restart_delay": "200",

@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from .environment import ENVIRONMENT
+
 APPS = Path(__file__).parent.parent / "apps"
 
 
@@ -28,8 +30,8 @@ class App:
         command = Path(directory, "dramatiq")
         command.write_text(f'#!/bin/sh\nexec {sys.executable} -m dramatiq "$@"\n')
         command.chmod(0o755)
-        path = f"{directory}{os.pathsep}{os.environ['PATH']}"
-        self.environment = {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", **environment}
+        path = f"{directory}{os.pathsep}{ENVIRONMENT['PATH']}"
+        self.environment = {**ENVIRONMENT, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", **environment}
 
     def run(self, *words: str) -> str:
         """Run one of its commands and return what it prints."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from .environment import ENVIRONMENT
 from .servers import Server, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -29,6 +30,7 @@ class Peer:
         self.said: list[list] = []
         self.process = subprocess.Popen(
             [str(word) for word in command],
+            env=ENVIRONMENT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

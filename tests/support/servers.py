@@ -16,6 +16,8 @@ from pathlib import Path
 
 import redis
 
+from .environment import ENVIRONMENT
+
 
 def server_binary() -> str:
     """The server to test with: ``ECHOMQ_TEST_SERVER``, or the embedded Valkey."""
@@ -81,7 +83,7 @@ class Server:
 
     def start(self) -> None:
         with (self.directory / "log").open("ab") as log:
-            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log)
+            self.process = subprocess.Popen(self.command(), env=ENVIRONMENT, stdout=log, stderr=log)
         wait_until(self._answers, message=f"the server did not answer: {self.log()}")
 
     def command(self) -> list[str]:
