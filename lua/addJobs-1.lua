@@ -171,28 +171,28 @@ local function time_in_ms(given)
   return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
 end
 
+--- includes/queue/events.lua
+-- The stream of events, which is kept near its greatest length. A script that emits many
+-- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+
+local function trim_events(queue)
+  if not queue.is_trimmed then
+    redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+    queue.is_trimmed = true
+  end
+end
+
+local function emit(queue, event, id, ...)
+  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
+end
+
+-- Emits the last event of a script that emits few, and trims the stream with it.
+local function emit_last(queue, event, id, ...)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
+end
+
 --- includes/queue/delay.lua
 local function delay(...)
-  --- includes/queue/events.lua
-  -- The stream of events, which is kept near its greatest length. A script that emits many
-  -- events trims it once, before them. Needs no other include; the queue's meta must have been read.
-
-  local function trim_events(queue)
-    if not queue.is_trimmed then
-      redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
-      queue.is_trimmed = true
-    end
-  end
-
-  local function emit(queue, event, id, ...)
-    redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
-  end
-
-  -- Emits the last event of a script that emits few, and trims the stream with it.
-  local function emit_last(queue, event, id, ...)
-    redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
-  end
-
   --- includes/queue/due.lua
   -- When the next delayed job is due. Needs:
 
@@ -242,26 +242,6 @@ local function delay(...)
     mark_next_due(queue)
   end
   return delay(...)
-end
-
---- includes/queue/events.lua
--- The stream of events, which is kept near its greatest length. A script that emits many
--- events trims it once, before them. Needs no other include; the queue's meta must have been read.
-
-local function trim_events(queue)
-  if not queue.is_trimmed then
-    redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
-    queue.is_trimmed = true
-  end
-end
-
-local function emit(queue, event, id, ...)
-  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
-end
-
--- Emits the last event of a script that emits few, and trims the stream with it.
-local function emit_last(queue, event, id, ...)
-  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
 --- includes/queue/join.lua

@@ -440,6 +440,144 @@ local function retain(queue, finished, id, keep, timestamp)
   end
 end
 
+--- includes/queue/join.lua
+local function join_lists(...)
+  -- How the lists `wait` and `paused` become one. Needs:
+
+  local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+  -- When the job was added that a list lets go first, in ms.
+  local function age_of_next(queue, list)
+    return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+  end
+
+  -- Moves all ids of one list to another, before those that are there or after them.
+  local function move_ids(from, to, goes_first)
+    local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+    local ids = redis.call(pop, from, MOVED_TOGETHER)
+    while ids and #ids > 0 do
+      redis.call(push, to, unpack(ids))
+      ids = redis.call(pop, from, MOVED_TOGETHER)
+    end
+  end
+
+  -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+  -- next job is older goes first, and the shorter one moves.
+  local function join_lists(queue, target)
+    local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+    local longer, shorter = queue.wait, queue.paused
+    if paused > waiting then
+      longer, shorter = queue.paused, queue.wait
+    end
+    if waiting > 0 and paused > 0 then
+      local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+      local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+      move_ids(shorter, longer, shorter == first)
+    end
+    if target and target ~= longer and waiting + paused > 0 then
+      redis.call("RENAME", longer, target)
+    end
+    return target or longer
+  end
+  return join_lists(...)
+end
+
+--- includes/queue/lists.lua
+-- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+-- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+-- jobs at any time. The queue's meta must have been read. Needs:
+
+-- The list in which jobs without a priority wait, with all of them in it.
+local function waiting_list(queue)
+  if not queue.waiting_list then
+    if not queue.is_paused then
+      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+    elseif redis.call("EXISTS", queue.wait) == 1 then
+      queue.waiting_list = join_lists(queue)
+    else
+      queue.waiting_list = queue.paused
+    end
+  end
+  return queue.waiting_list
+end
+
+--- includes/queue/line.lua
+local function make_available(...)
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+    else
+      redis.call(push, waiting_list(queue), id)
+    end
+  end
+  return make_available(...)
+end
+
+--- includes/queue/delay.lua
+local function delay(...)
+  -- How a job comes to wait for a time. Needs:
+
+  local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+  -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+  -- more: a job may come a little late, and never before one that came earlier.
+  local function place_of(queue, due)
+    local lowest, highest = due * 4096, due * 4096 + 4095
+    local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+      "WITHSCORES", "LIMIT", 0, 1)[2]
+    if not last then
+      return lowest
+    elseif tonumber(last) < highest or highest >= MOST_EXACT then
+      return math.min(tonumber(last) + 1, highest)
+    end
+    return place_of(queue, due + 1)
+  end
+
+  -- Delays a job.
+  local function delay(queue, id, due)
+    redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+    emit(queue, "delayed", id, "delay", digits(due))
+    mark_next_due(queue)
+  end
+  return delay(...)
+end
+
+--- includes/parents/release.lua
+local function release_parent(...)
+  -- How a flow parent that has waited for its children becomes available. Needs:
+
+  -- Moves a parent out of the set in which it waits to the front of its queue; a delay of
+  -- its own comes first.
+  local function release_parent(parent, from, timestamp)
+    local queue = parent.queue
+    if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
+      return
+    end
+    read_meta(queue)
+    local attributes = redis.call("HMGET", parent.key, "priority", "delay")
+    local own_delay = number(attributes[2]) or 0
+    if own_delay > 0 then
+      delay(queue, parent.id, tonumber(timestamp) + own_delay)
+    else
+      make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
+      wake(queue)
+      emit(queue, "waiting", parent.id, "prev", "waiting-children")
+    end
+  end
+  return release_parent(...)
+end
+
 --- includes/finish/failed.lua
 local function fail_job(...)
   --- includes/finish/stacktrace.lua
@@ -462,43 +600,6 @@ local function fail_job(...)
     end
     traces[#traces + 1] = cjson.decode(latest)[1]
     return cjson.encode({ unpack(traces, math.max(#traces - limit + 1, 1)) })
-  end
-
-  --- includes/types.lua
-  -- Whether keys have the types that they should have. Needs:
-
-  -- What answers with a number if and only if a key has the type, or is not there. That costs
-  -- half of what TYPE costs.
-  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
-  -- What is wrong with the first key that holds something else than it should, or nil.
-  -- `types` is a list of a key, its type, a key, its type …
-  local function mistyped(types)
-    for at = 1, #types, 2 do
-      local key, should_be = types[at], types[at + 1]
-      local size = redis.pcall(SIZE[should_be], key)
-      if type(size) ~= "number" then
-        if not size.err:find("WRONGTYPE", 1, true) then
-          return key .. " may not be used by this user, or not from here"
-        end
-        local found = attempt("TYPE", key)
-        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-      end
-    end
-    return nil
-  end
-
-  --- includes/queue/types.lua
-  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
-
-  -- All keys of a queue with their types.
-  local function types_of(queue, ...)
-    return {
-      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-    }
   end
 
   --- includes/parents/parent.lua
@@ -528,135 +629,6 @@ local function fail_job(...)
   local function unfit_parent(parent)
     return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
       parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
-  end
-
-  --- includes/queue/join.lua
-  local function join_lists(...)
-    -- How the lists `wait` and `paused` become one. Needs:
-
-    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
-    -- When the job was added that a list lets go first, in ms.
-    local function age_of_next(queue, list)
-      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-    end
-
-    -- Moves all ids of one list to another, before those that are there or after them.
-    local function move_ids(from, to, goes_first)
-      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-      local ids = redis.call(pop, from, MOVED_TOGETHER)
-      while ids and #ids > 0 do
-        redis.call(push, to, unpack(ids))
-        ids = redis.call(pop, from, MOVED_TOGETHER)
-      end
-    end
-
-    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
-    -- next job is older goes first, and the shorter one moves.
-    local function join_lists(queue, target)
-      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-      local longer, shorter = queue.wait, queue.paused
-      if paused > waiting then
-        longer, shorter = queue.paused, queue.wait
-      end
-      if waiting > 0 and paused > 0 then
-        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-        move_ids(shorter, longer, shorter == first)
-      end
-      if target and target ~= longer and waiting + paused > 0 then
-        redis.call("RENAME", longer, target)
-      end
-      return target or longer
-    end
-    return join_lists(...)
-  end
-
-  --- includes/queue/lists.lua
-  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-  -- jobs at any time. The queue's meta must have been read. Needs:
-
-  -- The list in which jobs without a priority wait, with all of them in it.
-  local function waiting_list(queue)
-    if not queue.waiting_list then
-      if not queue.is_paused then
-        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-      elseif redis.call("EXISTS", queue.wait) == 1 then
-        queue.waiting_list = join_lists(queue)
-      else
-        queue.waiting_list = queue.paused
-      end
-    end
-    return queue.waiting_list
-  end
-
-  --- includes/queue/line.lua
-  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
-  -- queue's meta must have been read. Needs:
-
-  -- Jobs of one priority are fetched in the order in which they came.
-  local function priority_score(queue, priority)
-    local count = counter(redis.call("GET", queue.pc)) + 1
-    redis.call("SET", queue.pc, digits(count))
-    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-  end
-
-  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-  local function make_available(queue, id, priority, push)
-    if priority > 0 then
-      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-    else
-      redis.call(push, waiting_list(queue), id)
-    end
-  end
-
-  --- includes/queue/delay.lua
-  -- How a job comes to wait for a time. Needs:
-
-  local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
-
-  -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
-  -- more: a job may come a little late, and never before one that came earlier.
-  local function place_of(queue, due)
-    local lowest, highest = due * 4096, due * 4096 + 4095
-    local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-      "WITHSCORES", "LIMIT", 0, 1)[2]
-    if not last then
-      return lowest
-    elseif tonumber(last) < highest or highest >= MOST_EXACT then
-      return math.min(tonumber(last) + 1, highest)
-    end
-    return place_of(queue, due + 1)
-  end
-
-  -- Delays a job.
-  local function delay(queue, id, due)
-    redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-    emit(queue, "delayed", id, "delay", digits(due))
-    mark_next_due(queue)
-  end
-
-  --- includes/parents/release.lua
-  -- How a flow parent that has waited for its children becomes available. Needs:
-
-  -- Moves a parent out of the set in which it waits to the front of its queue; a delay of
-  -- its own comes first.
-  local function release_parent(parent, from, timestamp)
-    local queue = parent.queue
-    if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
-      return
-    end
-    read_meta(queue)
-    local attributes = redis.call("HMGET", parent.key, "priority", "delay")
-    local own_delay = number(attributes[2]) or 0
-    if own_delay > 0 then
-      delay(queue, parent.id, tonumber(timestamp) + own_delay)
-    else
-      make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
-      wake(queue)
-      emit(queue, "waiting", parent.id, "prev", "waiting-children")
-    end
   end
 
   --- includes/parents/failure.lua
@@ -743,135 +715,8 @@ local function fail_job(...)
   return fail_job(...)
 end
 
---- includes/finish/next_job.lua
-local function end_deduplication(...)
-  --- includes/types.lua
-  -- Whether keys have the types that they should have. Needs:
-
-  -- What answers with a number if and only if a key has the type, or is not there. That costs
-  -- half of what TYPE costs.
-  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
-  -- What is wrong with the first key that holds something else than it should, or nil.
-  -- `types` is a list of a key, its type, a key, its type …
-  local function mistyped(types)
-    for at = 1, #types, 2 do
-      local key, should_be = types[at], types[at + 1]
-      local size = redis.pcall(SIZE[should_be], key)
-      if type(size) ~= "number" then
-        if not size.err:find("WRONGTYPE", 1, true) then
-          return key .. " may not be used by this user, or not from here"
-        end
-        local found = attempt("TYPE", key)
-        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-      end
-    end
-    return nil
-  end
-
-  --- includes/queue/types.lua
-  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
-
-  -- All keys of a queue with their types.
-  local function types_of(queue, ...)
-    return {
-      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-    }
-  end
-
-  --- includes/queue/delay.lua
-  local function delay(...)
-    -- How a job comes to wait for a time. Needs:
-
-    local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
-
-    -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
-    -- more: a job may come a little late, and never before one that came earlier.
-    local function place_of(queue, due)
-      local lowest, highest = due * 4096, due * 4096 + 4095
-      local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-        "WITHSCORES", "LIMIT", 0, 1)[2]
-      if not last then
-        return lowest
-      elseif tonumber(last) < highest or highest >= MOST_EXACT then
-        return math.min(tonumber(last) + 1, highest)
-      end
-      return place_of(queue, due + 1)
-    end
-
-    -- Delays a job.
-    local function delay(queue, id, due)
-      redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-      emit(queue, "delayed", id, "delay", digits(due))
-      mark_next_due(queue)
-    end
-    return delay(...)
-  end
-
-  --- includes/queue/join.lua
-  local function join_lists(...)
-    -- How the lists `wait` and `paused` become one. Needs:
-
-    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
-    -- When the job was added that a list lets go first, in ms.
-    local function age_of_next(queue, list)
-      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-    end
-
-    -- Moves all ids of one list to another, before those that are there or after them.
-    local function move_ids(from, to, goes_first)
-      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-      local ids = redis.call(pop, from, MOVED_TOGETHER)
-      while ids and #ids > 0 do
-        redis.call(push, to, unpack(ids))
-        ids = redis.call(pop, from, MOVED_TOGETHER)
-      end
-    end
-
-    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
-    -- next job is older goes first, and the shorter one moves.
-    local function join_lists(queue, target)
-      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-      local longer, shorter = queue.wait, queue.paused
-      if paused > waiting then
-        longer, shorter = queue.paused, queue.wait
-      end
-      if waiting > 0 and paused > 0 then
-        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-        move_ids(shorter, longer, shorter == first)
-      end
-      if target and target ~= longer and waiting + paused > 0 then
-        redis.call("RENAME", longer, target)
-      end
-      return target or longer
-    end
-    return join_lists(...)
-  end
-
-  --- includes/queue/lists.lua
-  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-  -- jobs at any time. The queue's meta must have been read. Needs:
-
-  -- The list in which jobs without a priority wait, with all of them in it.
-  local function waiting_list(queue)
-    if not queue.waiting_list then
-      if not queue.is_paused then
-        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-      elseif redis.call("EXISTS", queue.wait) == 1 then
-        queue.waiting_list = join_lists(queue)
-      else
-        queue.waiting_list = queue.paused
-      end
-    end
-    return queue.waiting_list
-  end
-
+--- includes/queue/add.lua
+local function add_to_queue(...)
   --- includes/queue/line.lua
   -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
   -- queue's meta must have been read. Needs:
@@ -892,7 +737,6 @@ local function end_deduplication(...)
     end
   end
 
-  --- includes/queue/add.lua
   -- How a new job, whose hash is there, comes into a queue. Needs:
 
   -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
@@ -907,7 +751,11 @@ local function end_deduplication(...)
       emit(queue, "waiting", id)
     end
   end
+  return add_to_queue(...)
+end
 
+--- includes/finish/next_job.lua
+local function end_deduplication(...)
   --- includes/finish/deduplication.lua
   -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
 
@@ -1042,259 +890,6 @@ end
 
 --- includes/finish/gone.lua
 local function end_gone_job(...)
-  --- includes/types.lua
-  -- Whether keys have the types that they should have. Needs:
-
-  -- What answers with a number if and only if a key has the type, or is not there. That costs
-  -- half of what TYPE costs.
-  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
-  -- What is wrong with the first key that holds something else than it should, or nil.
-  -- `types` is a list of a key, its type, a key, its type …
-  local function mistyped(types)
-    for at = 1, #types, 2 do
-      local key, should_be = types[at], types[at + 1]
-      local size = redis.pcall(SIZE[should_be], key)
-      if type(size) ~= "number" then
-        if not size.err:find("WRONGTYPE", 1, true) then
-          return key .. " may not be used by this user, or not from here"
-        end
-        local found = attempt("TYPE", key)
-        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-      end
-    end
-    return nil
-  end
-
-  --- includes/queue/types.lua
-  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
-
-  -- All keys of a queue with their types.
-  local function types_of(queue, ...)
-    return {
-      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-    }
-  end
-
-  --- includes/queue/delay.lua
-  local function delay(...)
-    -- How a job comes to wait for a time. Needs:
-
-    local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
-
-    -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
-    -- more: a job may come a little late, and never before one that came earlier.
-    local function place_of(queue, due)
-      local lowest, highest = due * 4096, due * 4096 + 4095
-      local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-        "WITHSCORES", "LIMIT", 0, 1)[2]
-      if not last then
-        return lowest
-      elseif tonumber(last) < highest or highest >= MOST_EXACT then
-        return math.min(tonumber(last) + 1, highest)
-      end
-      return place_of(queue, due + 1)
-    end
-
-    -- Delays a job.
-    local function delay(queue, id, due)
-      redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-      emit(queue, "delayed", id, "delay", digits(due))
-      mark_next_due(queue)
-    end
-    return delay(...)
-  end
-
-  --- includes/queue/join.lua
-  local function join_lists(...)
-    -- How the lists `wait` and `paused` become one. Needs:
-
-    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
-    -- When the job was added that a list lets go first, in ms.
-    local function age_of_next(queue, list)
-      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-    end
-
-    -- Moves all ids of one list to another, before those that are there or after them.
-    local function move_ids(from, to, goes_first)
-      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-      local ids = redis.call(pop, from, MOVED_TOGETHER)
-      while ids and #ids > 0 do
-        redis.call(push, to, unpack(ids))
-        ids = redis.call(pop, from, MOVED_TOGETHER)
-      end
-    end
-
-    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
-    -- next job is older goes first, and the shorter one moves.
-    local function join_lists(queue, target)
-      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-      local longer, shorter = queue.wait, queue.paused
-      if paused > waiting then
-        longer, shorter = queue.paused, queue.wait
-      end
-      if waiting > 0 and paused > 0 then
-        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-        move_ids(shorter, longer, shorter == first)
-      end
-      if target and target ~= longer and waiting + paused > 0 then
-        redis.call("RENAME", longer, target)
-      end
-      return target or longer
-    end
-    return join_lists(...)
-  end
-
-  --- includes/queue/lists.lua
-  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-  -- jobs at any time. The queue's meta must have been read. Needs:
-
-  -- The list in which jobs without a priority wait, with all of them in it.
-  local function waiting_list(queue)
-    if not queue.waiting_list then
-      if not queue.is_paused then
-        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-      elseif redis.call("EXISTS", queue.wait) == 1 then
-        queue.waiting_list = join_lists(queue)
-      else
-        queue.waiting_list = queue.paused
-      end
-    end
-    return queue.waiting_list
-  end
-
-  --- includes/queue/line.lua
-  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
-  -- queue's meta must have been read. Needs:
-
-  -- Jobs of one priority are fetched in the order in which they came.
-  local function priority_score(queue, priority)
-    local count = counter(redis.call("GET", queue.pc)) + 1
-    redis.call("SET", queue.pc, digits(count))
-    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-  end
-
-  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-  local function make_available(queue, id, priority, push)
-    if priority > 0 then
-      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-    else
-      redis.call(push, waiting_list(queue), id)
-    end
-  end
-
-  --- includes/queue/add.lua
-  -- How a new job, whose hash is there, comes into a queue. Needs:
-
-  -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
-  -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-  local function add_to_queue(queue, id, name, priority, due, is_first)
-    emit_last(queue, "added", id, "name", name)
-    if due > 0 then
-      delay(queue, id, due)
-    else
-      make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-      wake(queue)
-      emit(queue, "waiting", id)
-    end
-  end
-
-  --- includes/finish/deduplication.lua
-  -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
-
-  -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
-  local function release_deduplication(queue, deduplication_id, id)
-    local key = queue.prefix .. "de:" .. deduplication_id
-    if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
-      redis.call("DEL", key)
-    end
-  end
-
-  --- includes/finish/next_job.lua
-  -- What the end of a job means to its deduplication id: the key that keeps a second job away is
-  -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
-
-  local function is_free(queue, id)
-    return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
-  end
-
-  -- The id that the job was given when it came, unless a job has it by now: then one that is free.
-  local function id_of_next(queue, id)
-    local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
-    redis.call("SET", queue.prefix .. "id", digits(count))
-    if id and is_free(queue, id) then
-      return id
-    end
-    while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
-      count, step = count + step, step * 2
-    end
-    redis.call("SET", queue.prefix .. "id", digits(count))
-    return digits(count)
-  end
-
-  -- Lets the next job keep others away in its turn.
-  local function hold_deduplication(queue, deduplication_id, id, opts)
-    local rule = type(opts.de) == "table" and opts.de or {}
-    local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
-    redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
-  end
-
-  -- The fields that only some jobs have.
-  local function optional_fields(deduplication_id, parent_key, parent, scheduler)
-    local fields = { "deid", deduplication_id }
-    for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
-      if value then
-        fields[#fields + 1] = name
-        fields[#fields + 1] = value
-      end
-    end
-    return fields
-  end
-
-  -- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
-  -- stays there when it cannot be added.
-  local function add_next_job(queue, deduplication_id, timestamp)
-    local stored = queue.prefix .. "dn:" .. deduplication_id
-    if redis.call("EXISTS", stored) == 0 then
-      return nil
-    end
-    local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
-    if fault then
-      return "the job that waits for its end was not added: " .. fault
-    end
-    local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
-      redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
-    local opts, id = object(opts_text), id_of_next(queue, own_id)
-    local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
-    hold_deduplication(queue, deduplication_id, id, opts)
-    redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
-      "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
-      unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-    add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-      opts.lifo == true)
-    if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
-      attempt("SADD", dependencies, queue.prefix .. id)
-    end
-    redis.call("DEL", stored)
-    return nil
-  end
-
-  -- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
-  -- wrong, if anything did.
-  local function end_deduplication(queue, deduplication_id, id, timestamp)
-    if not deduplication_id then
-      return nil
-    end
-    release_deduplication(queue, deduplication_id, id)
-    return add_next_job(queue, deduplication_id, timestamp)
-  end
-
   -- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
 
   local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
@@ -1342,261 +937,25 @@ local function end_gone_job(...)
   return end_gone_job(...)
 end
 
+--- includes/parents/children.lua
+local function children_forbid(...)
+  -- Whether the children of a flow parent let it complete. Needs no other include.
+
+  -- Why a job may not complete, or nil: children that it has not waited for, or one that failed
+  -- and forbids it.
+  local function children_forbid(key, id)
+    if redis.call("EXISTS", key .. ":dependencies", key .. ":unsuccessful") == 0 then
+      return nil
+    elseif redis.call("EXISTS", key .. ":dependencies") == 1 then
+      return "Job " .. id .. " has pending dependencies: it cannot complete before its children"
+    end
+    return "Cannot complete job " .. id .. " because it has at least one failed child"
+  end
+  return children_forbid(...)
+end
+
 --- includes/finish/outcome.lua
 local function outcome_without_lock(...)
-  --- includes/types.lua
-  -- Whether keys have the types that they should have. Needs:
-
-  -- What answers with a number if and only if a key has the type, or is not there. That costs
-  -- half of what TYPE costs.
-  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
-  -- What is wrong with the first key that holds something else than it should, or nil.
-  -- `types` is a list of a key, its type, a key, its type …
-  local function mistyped(types)
-    for at = 1, #types, 2 do
-      local key, should_be = types[at], types[at + 1]
-      local size = redis.pcall(SIZE[should_be], key)
-      if type(size) ~= "number" then
-        if not size.err:find("WRONGTYPE", 1, true) then
-          return key .. " may not be used by this user, or not from here"
-        end
-        local found = attempt("TYPE", key)
-        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-      end
-    end
-    return nil
-  end
-
-  --- includes/queue/types.lua
-  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
-
-  -- All keys of a queue with their types.
-  local function types_of(queue, ...)
-    return {
-      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-    }
-  end
-
-  --- includes/queue/delay.lua
-  local function delay(...)
-    -- How a job comes to wait for a time. Needs:
-
-    local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
-
-    -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
-    -- more: a job may come a little late, and never before one that came earlier.
-    local function place_of(queue, due)
-      local lowest, highest = due * 4096, due * 4096 + 4095
-      local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-        "WITHSCORES", "LIMIT", 0, 1)[2]
-      if not last then
-        return lowest
-      elseif tonumber(last) < highest or highest >= MOST_EXACT then
-        return math.min(tonumber(last) + 1, highest)
-      end
-      return place_of(queue, due + 1)
-    end
-
-    -- Delays a job.
-    local function delay(queue, id, due)
-      redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-      emit(queue, "delayed", id, "delay", digits(due))
-      mark_next_due(queue)
-    end
-    return delay(...)
-  end
-
-  --- includes/queue/join.lua
-  local function join_lists(...)
-    -- How the lists `wait` and `paused` become one. Needs:
-
-    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
-    -- When the job was added that a list lets go first, in ms.
-    local function age_of_next(queue, list)
-      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-    end
-
-    -- Moves all ids of one list to another, before those that are there or after them.
-    local function move_ids(from, to, goes_first)
-      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-      local ids = redis.call(pop, from, MOVED_TOGETHER)
-      while ids and #ids > 0 do
-        redis.call(push, to, unpack(ids))
-        ids = redis.call(pop, from, MOVED_TOGETHER)
-      end
-    end
-
-    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
-    -- next job is older goes first, and the shorter one moves.
-    local function join_lists(queue, target)
-      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-      local longer, shorter = queue.wait, queue.paused
-      if paused > waiting then
-        longer, shorter = queue.paused, queue.wait
-      end
-      if waiting > 0 and paused > 0 then
-        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-        move_ids(shorter, longer, shorter == first)
-      end
-      if target and target ~= longer and waiting + paused > 0 then
-        redis.call("RENAME", longer, target)
-      end
-      return target or longer
-    end
-    return join_lists(...)
-  end
-
-  --- includes/queue/lists.lua
-  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-  -- jobs at any time. The queue's meta must have been read. Needs:
-
-  -- The list in which jobs without a priority wait, with all of them in it.
-  local function waiting_list(queue)
-    if not queue.waiting_list then
-      if not queue.is_paused then
-        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-      elseif redis.call("EXISTS", queue.wait) == 1 then
-        queue.waiting_list = join_lists(queue)
-      else
-        queue.waiting_list = queue.paused
-      end
-    end
-    return queue.waiting_list
-  end
-
-  --- includes/queue/line.lua
-  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
-  -- queue's meta must have been read. Needs:
-
-  -- Jobs of one priority are fetched in the order in which they came.
-  local function priority_score(queue, priority)
-    local count = counter(redis.call("GET", queue.pc)) + 1
-    redis.call("SET", queue.pc, digits(count))
-    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-  end
-
-  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-  local function make_available(queue, id, priority, push)
-    if priority > 0 then
-      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-    else
-      redis.call(push, waiting_list(queue), id)
-    end
-  end
-
-  --- includes/queue/add.lua
-  -- How a new job, whose hash is there, comes into a queue. Needs:
-
-  -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
-  -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-  local function add_to_queue(queue, id, name, priority, due, is_first)
-    emit_last(queue, "added", id, "name", name)
-    if due > 0 then
-      delay(queue, id, due)
-    else
-      make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-      wake(queue)
-      emit(queue, "waiting", id)
-    end
-  end
-
-  --- includes/finish/deduplication.lua
-  -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
-
-  -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
-  local function release_deduplication(queue, deduplication_id, id)
-    local key = queue.prefix .. "de:" .. deduplication_id
-    if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
-      redis.call("DEL", key)
-    end
-  end
-
-  --- includes/finish/next_job.lua
-  -- What the end of a job means to its deduplication id: the key that keeps a second job away is
-  -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
-
-  local function is_free(queue, id)
-    return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
-  end
-
-  -- The id that the job was given when it came, unless a job has it by now: then one that is free.
-  local function id_of_next(queue, id)
-    local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
-    redis.call("SET", queue.prefix .. "id", digits(count))
-    if id and is_free(queue, id) then
-      return id
-    end
-    while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
-      count, step = count + step, step * 2
-    end
-    redis.call("SET", queue.prefix .. "id", digits(count))
-    return digits(count)
-  end
-
-  -- Lets the next job keep others away in its turn.
-  local function hold_deduplication(queue, deduplication_id, id, opts)
-    local rule = type(opts.de) == "table" and opts.de or {}
-    local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
-    redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
-  end
-
-  -- The fields that only some jobs have.
-  local function optional_fields(deduplication_id, parent_key, parent, scheduler)
-    local fields = { "deid", deduplication_id }
-    for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
-      if value then
-        fields[#fields + 1] = name
-        fields[#fields + 1] = value
-      end
-    end
-    return fields
-  end
-
-  -- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
-  -- stays there when it cannot be added.
-  local function add_next_job(queue, deduplication_id, timestamp)
-    local stored = queue.prefix .. "dn:" .. deduplication_id
-    if redis.call("EXISTS", stored) == 0 then
-      return nil
-    end
-    local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
-    if fault then
-      return "the job that waits for its end was not added: " .. fault
-    end
-    local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
-      redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
-    local opts, id = object(opts_text), id_of_next(queue, own_id)
-    local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
-    hold_deduplication(queue, deduplication_id, id, opts)
-    redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
-      "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
-      unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-    add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-      opts.lifo == true)
-    if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
-      attempt("SADD", dependencies, queue.prefix .. id)
-    end
-    redis.call("DEL", stored)
-    return nil
-  end
-
-  -- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
-  -- wrong, if anything did.
-  local function end_deduplication(queue, deduplication_id, id, timestamp)
-    if not deduplication_id then
-      return nil
-    end
-    release_deduplication(queue, deduplication_id, id)
-    return add_next_job(queue, deduplication_id, timestamp)
-  end
-
   --- includes/finish/gone.lua
   -- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
 
@@ -1641,20 +1000,6 @@ local function outcome_without_lock(...)
   -- it was there, and what went wrong, if anything did.
   local function end_gone_job(queue, id, timestamp)
     return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
-  end
-
-  --- includes/parents/children.lua
-  -- Whether the children of a flow parent let it complete. Needs no other include.
-
-  -- Why a job may not complete, or nil: children that it has not waited for, or one that failed
-  -- and forbids it.
-  local function children_forbid(key, id)
-    if redis.call("EXISTS", key .. ":dependencies", key .. ":unsuccessful") == 0 then
-      return nil
-    elseif redis.call("EXISTS", key .. ":dependencies") == 1 then
-      return "Job " .. id .. " has pending dependencies: it cannot complete before its children"
-    end
-    return "Cannot complete job " .. id .. " because it has at least one failed child"
   end
 
   -- What finishing a job comes to when its worker cannot finish it. Needs:
@@ -1705,62 +1050,8 @@ local function outcome_without_lock(...)
   return outcome_without_lock(...)
 end
 
---- includes/parents/children.lua
-local function children_forbid(...)
-  -- Whether the children of a flow parent let it complete. Needs no other include.
-
-  -- Why a job may not complete, or nil: children that it has not waited for, or one that failed
-  -- and forbids it.
-  local function children_forbid(key, id)
-    if redis.call("EXISTS", key .. ":dependencies", key .. ":unsuccessful") == 0 then
-      return nil
-    elseif redis.call("EXISTS", key .. ":dependencies") == 1 then
-      return "Job " .. id .. " has pending dependencies: it cannot complete before its children"
-    end
-    return "Cannot complete job " .. id .. " because it has at least one failed child"
-  end
-  return children_forbid(...)
-end
-
 --- includes/parents/completion.lua
 local function tell_parent_of_completion(...)
-  --- includes/types.lua
-  -- Whether keys have the types that they should have. Needs:
-
-  -- What answers with a number if and only if a key has the type, or is not there. That costs
-  -- half of what TYPE costs.
-  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
-  -- What is wrong with the first key that holds something else than it should, or nil.
-  -- `types` is a list of a key, its type, a key, its type …
-  local function mistyped(types)
-    for at = 1, #types, 2 do
-      local key, should_be = types[at], types[at + 1]
-      local size = redis.pcall(SIZE[should_be], key)
-      if type(size) ~= "number" then
-        if not size.err:find("WRONGTYPE", 1, true) then
-          return key .. " may not be used by this user, or not from here"
-        end
-        local found = attempt("TYPE", key)
-        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-      end
-    end
-    return nil
-  end
-
-  --- includes/queue/types.lua
-  -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
-
-  -- All keys of a queue with their types.
-  local function types_of(queue, ...)
-    return {
-      queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-      queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
-      queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-      queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
-    }
-  end
-
   --- includes/parents/parent.lua
   -- The flow parent of a job, which may live in another queue. Needs:
 
@@ -1788,135 +1079,6 @@ local function tell_parent_of_completion(...)
   local function unfit_parent(parent)
     return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
       parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
-  end
-
-  --- includes/queue/join.lua
-  local function join_lists(...)
-    -- How the lists `wait` and `paused` become one. Needs:
-
-    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
-    -- When the job was added that a list lets go first, in ms.
-    local function age_of_next(queue, list)
-      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-    end
-
-    -- Moves all ids of one list to another, before those that are there or after them.
-    local function move_ids(from, to, goes_first)
-      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-      local ids = redis.call(pop, from, MOVED_TOGETHER)
-      while ids and #ids > 0 do
-        redis.call(push, to, unpack(ids))
-        ids = redis.call(pop, from, MOVED_TOGETHER)
-      end
-    end
-
-    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
-    -- next job is older goes first, and the shorter one moves.
-    local function join_lists(queue, target)
-      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-      local longer, shorter = queue.wait, queue.paused
-      if paused > waiting then
-        longer, shorter = queue.paused, queue.wait
-      end
-      if waiting > 0 and paused > 0 then
-        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-        move_ids(shorter, longer, shorter == first)
-      end
-      if target and target ~= longer and waiting + paused > 0 then
-        redis.call("RENAME", longer, target)
-      end
-      return target or longer
-    end
-    return join_lists(...)
-  end
-
-  --- includes/queue/lists.lua
-  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-  -- jobs at any time. The queue's meta must have been read. Needs:
-
-  -- The list in which jobs without a priority wait, with all of them in it.
-  local function waiting_list(queue)
-    if not queue.waiting_list then
-      if not queue.is_paused then
-        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-      elseif redis.call("EXISTS", queue.wait) == 1 then
-        queue.waiting_list = join_lists(queue)
-      else
-        queue.waiting_list = queue.paused
-      end
-    end
-    return queue.waiting_list
-  end
-
-  --- includes/queue/line.lua
-  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
-  -- queue's meta must have been read. Needs:
-
-  -- Jobs of one priority are fetched in the order in which they came.
-  local function priority_score(queue, priority)
-    local count = counter(redis.call("GET", queue.pc)) + 1
-    redis.call("SET", queue.pc, digits(count))
-    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-  end
-
-  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-  local function make_available(queue, id, priority, push)
-    if priority > 0 then
-      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-    else
-      redis.call(push, waiting_list(queue), id)
-    end
-  end
-
-  --- includes/queue/delay.lua
-  -- How a job comes to wait for a time. Needs:
-
-  local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
-
-  -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
-  -- more: a job may come a little late, and never before one that came earlier.
-  local function place_of(queue, due)
-    local lowest, highest = due * 4096, due * 4096 + 4095
-    local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-      "WITHSCORES", "LIMIT", 0, 1)[2]
-    if not last then
-      return lowest
-    elseif tonumber(last) < highest or highest >= MOST_EXACT then
-      return math.min(tonumber(last) + 1, highest)
-    end
-    return place_of(queue, due + 1)
-  end
-
-  -- Delays a job.
-  local function delay(queue, id, due)
-    redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-    emit(queue, "delayed", id, "delay", digits(due))
-    mark_next_due(queue)
-  end
-
-  --- includes/parents/release.lua
-  -- How a flow parent that has waited for its children becomes available. Needs:
-
-  -- Moves a parent out of the set in which it waits to the front of its queue; a delay of
-  -- its own comes first.
-  local function release_parent(parent, from, timestamp)
-    local queue = parent.queue
-    if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
-      return
-    end
-    read_meta(queue)
-    local attributes = redis.call("HMGET", parent.key, "priority", "delay")
-    local own_delay = number(attributes[2]) or 0
-    if own_delay > 0 then
-      delay(queue, parent.id, tonumber(timestamp) + own_delay)
-    else
-      make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
-      wake(queue)
-      emit(queue, "waiting", parent.id, "prev", "waiting-children")
-    end
   end
 
   -- What a flow parent learns of a child that completed. Needs:
@@ -2111,67 +1273,6 @@ end
 
 --- includes/fetch/promote.lua
 local function promote_due_jobs(...)
-  --- includes/queue/join.lua
-  local function join_lists(...)
-    -- How the lists `wait` and `paused` become one. Needs:
-
-    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
-    -- When the job was added that a list lets go first, in ms.
-    local function age_of_next(queue, list)
-      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-    end
-
-    -- Moves all ids of one list to another, before those that are there or after them.
-    local function move_ids(from, to, goes_first)
-      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-      local ids = redis.call(pop, from, MOVED_TOGETHER)
-      while ids and #ids > 0 do
-        redis.call(push, to, unpack(ids))
-        ids = redis.call(pop, from, MOVED_TOGETHER)
-      end
-    end
-
-    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
-    -- next job is older goes first, and the shorter one moves.
-    local function join_lists(queue, target)
-      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-      local longer, shorter = queue.wait, queue.paused
-      if paused > waiting then
-        longer, shorter = queue.paused, queue.wait
-      end
-      if waiting > 0 and paused > 0 then
-        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-        move_ids(shorter, longer, shorter == first)
-      end
-      if target and target ~= longer and waiting + paused > 0 then
-        redis.call("RENAME", longer, target)
-      end
-      return target or longer
-    end
-    return join_lists(...)
-  end
-
-  --- includes/queue/lists.lua
-  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-  -- jobs at any time. The queue's meta must have been read. Needs:
-
-  -- The list in which jobs without a priority wait, with all of them in it.
-  local function waiting_list(queue)
-    if not queue.waiting_list then
-      if not queue.is_paused then
-        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-      elseif redis.call("EXISTS", queue.wait) == 1 then
-        queue.waiting_list = join_lists(queue)
-      else
-        queue.waiting_list = queue.paused
-      end
-    end
-    return queue.waiting_list
-  end
-
   --- includes/queue/line.lua
   -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
   -- queue's meta must have been read. Needs:
@@ -2211,67 +1312,6 @@ local function promote_due_jobs(...)
     end
   end
   return promote_due_jobs(...)
-end
-
---- includes/queue/join.lua
-local function join_lists(...)
-  -- How the lists `wait` and `paused` become one. Needs:
-
-  local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
-  -- When the job was added that a list lets go first, in ms.
-  local function age_of_next(queue, list)
-    return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-  end
-
-  -- Moves all ids of one list to another, before those that are there or after them.
-  local function move_ids(from, to, goes_first)
-    local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-    local ids = redis.call(pop, from, MOVED_TOGETHER)
-    while ids and #ids > 0 do
-      redis.call(push, to, unpack(ids))
-      ids = redis.call(pop, from, MOVED_TOGETHER)
-    end
-  end
-
-  -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
-  -- next job is older goes first, and the shorter one moves.
-  local function join_lists(queue, target)
-    local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-    local longer, shorter = queue.wait, queue.paused
-    if paused > waiting then
-      longer, shorter = queue.paused, queue.wait
-    end
-    if waiting > 0 and paused > 0 then
-      local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-      local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-      move_ids(shorter, longer, shorter == first)
-    end
-    if target and target ~= longer and waiting + paused > 0 then
-      redis.call("RENAME", longer, target)
-    end
-    return target or longer
-  end
-  return join_lists(...)
-end
-
---- includes/queue/lists.lua
--- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
--- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
--- jobs at any time. The queue's meta must have been read. Needs:
-
--- The list in which jobs without a priority wait, with all of them in it.
-local function waiting_list(queue)
-  if not queue.waiting_list then
-    if not queue.is_paused then
-      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-    elseif redis.call("EXISTS", queue.wait) == 1 then
-      queue.waiting_list = join_lists(queue)
-    else
-      queue.waiting_list = queue.paused
-    end
-  end
-  return queue.waiting_list
 end
 
 --- includes/fetch/limit.lua

@@ -113,27 +113,30 @@ local function types_of(queue, ...)
 end
 
 --- includes/types.lua
--- Whether keys have the types that they should have. Needs:
+local function mistyped(...)
+  -- Whether keys have the types that they should have. Needs:
 
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
       end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
     end
+    return nil
   end
-  return nil
+  return mistyped(...)
 end
 
 --- includes/queue/meta.lua
@@ -808,54 +811,57 @@ local function recorded(call, answer)
   return answer
 end
 
---- includes/queue/due.lua
--- When the next delayed job is due. Needs:
-
-local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
-
--- When the next delayed job is due in ms, or nil.
-local function next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096)
-end
-
--- In how many ms a job is due, or -1 for none.
-local function how_soon(due, timestamp)
-  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
-end
-
--- Tells idle workers when the next delayed job is due.
-local function mark_next_due(queue)
-  local due = next_due(queue)
-  if due then
-    redis.call("ZADD", queue.marker, digits(due), "1")
-  end
-end
-
 --- includes/queue/delay.lua
--- How a job comes to wait for a time. Needs:
+local function delay(...)
+  --- includes/queue/due.lua
+  -- When the next delayed job is due. Needs:
 
-local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+  local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
 
--- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
--- more: a job may come a little late, and never before one that came earlier.
-local function place_of(queue, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  if not last then
-    return lowest
-  elseif tonumber(last) < highest or highest >= MOST_EXACT then
-    return math.min(tonumber(last) + 1, highest)
+  -- When the next delayed job is due in ms, or nil.
+  local function next_due(queue)
+    local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+    return score and math.floor(tonumber(score) / 4096)
   end
-  return place_of(queue, due + 1)
-end
 
--- Delays a job.
-local function delay(queue, id, due)
-  redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
+  -- In how many ms a job is due, or -1 for none.
+  local function how_soon(due, timestamp)
+    return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
+  end
+
+  -- Tells idle workers when the next delayed job is due.
+  local function mark_next_due(queue)
+    local due = next_due(queue)
+    if due then
+      redis.call("ZADD", queue.marker, digits(due), "1")
+    end
+  end
+
+  -- How a job comes to wait for a time. Needs:
+
+  local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+  -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+  -- more: a job may come a little late, and never before one that came earlier.
+  local function place_of(queue, due)
+    local lowest, highest = due * 4096, due * 4096 + 4095
+    local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+      "WITHSCORES", "LIMIT", 0, 1)[2]
+    if not last then
+      return lowest
+    elseif tonumber(last) < highest or highest >= MOST_EXACT then
+      return math.min(tonumber(last) + 1, highest)
+    end
+    return place_of(queue, due + 1)
+  end
+
+  -- Delays a job.
+  local function delay(queue, id, due)
+    redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+    emit(queue, "delayed", id, "delay", digits(due))
+    mark_next_due(queue)
+  end
+  return delay(...)
 end
 
 --- includes/queue/line.lua
@@ -879,19 +885,22 @@ local function make_available(queue, id, priority, push)
 end
 
 --- includes/queue/add.lua
--- How a new job, whose hash is there, comes into a queue. Needs:
+local function add_to_queue(...)
+  -- How a new job, whose hash is there, comes into a queue. Needs:
 
--- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
--- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-local function add_to_queue(queue, id, name, priority, due, is_first)
-  emit_last(queue, "added", id, "name", name)
-  if due > 0 then
-    delay(queue, id, due)
-  else
-    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-    wake(queue)
-    emit(queue, "waiting", id)
+  -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+  -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+  local function add_to_queue(queue, id, name, priority, due, is_first)
+    emit_last(queue, "added", id, "name", name)
+    if due > 0 then
+      delay(queue, id, due)
+    else
+      make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+      wake(queue)
+      emit(queue, "waiting", id)
+    end
   end
+  return add_to_queue(...)
 end
 
 --- includes/finish/deduplication.lua
@@ -1320,25 +1329,28 @@ local function unfit_parent(parent)
 end
 
 --- includes/parents/release.lua
--- How a flow parent that has waited for its children becomes available. Needs:
+local function release_parent(...)
+  -- How a flow parent that has waited for its children becomes available. Needs:
 
--- Moves a parent out of the set in which it waits to the front of its queue; a delay of
--- its own comes first.
-local function release_parent(parent, from, timestamp)
-  local queue = parent.queue
-  if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
-    return
+  -- Moves a parent out of the set in which it waits to the front of its queue; a delay of
+  -- its own comes first.
+  local function release_parent(parent, from, timestamp)
+    local queue = parent.queue
+    if redis.call("EXISTS", parent.key) == 0 or redis.call("ZREM", from, parent.id) == 0 then
+      return
+    end
+    read_meta(queue)
+    local attributes = redis.call("HMGET", parent.key, "priority", "delay")
+    local own_delay = number(attributes[2]) or 0
+    if own_delay > 0 then
+      delay(queue, parent.id, tonumber(timestamp) + own_delay)
+    else
+      make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
+      wake(queue)
+      emit(queue, "waiting", parent.id, "prev", "waiting-children")
+    end
   end
-  read_meta(queue)
-  local attributes = redis.call("HMGET", parent.key, "priority", "delay")
-  local own_delay = number(attributes[2]) or 0
-  if own_delay > 0 then
-    delay(queue, parent.id, tonumber(timestamp) + own_delay)
-  else
-    make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
-    wake(queue)
-    emit(queue, "waiting", parent.id, "prev", "waiting-children")
-  end
+  return release_parent(...)
 end
 
 --- includes/parents/failure.lua

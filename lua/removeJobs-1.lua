@@ -97,27 +97,30 @@ local function types_of(queue, ...)
 end
 
 --- includes/types.lua
--- Whether keys have the types that they should have. Needs:
+local function mistyped(...)
+  -- Whether keys have the types that they should have. Needs:
 
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
       end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
     end
+    return nil
   end
-  return nil
+  return mistyped(...)
 end
 
 --- includes/queue/meta.lua
@@ -263,54 +266,57 @@ local function drop_from_active(queue, id)
   return redis.call("LREM", queue.active, -1, id) > 0
 end
 
---- includes/queue/due.lua
--- When the next delayed job is due. Needs:
-
-local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
-
--- When the next delayed job is due in ms, or nil.
-local function next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096)
-end
-
--- In how many ms a job is due, or -1 for none.
-local function how_soon(due, timestamp)
-  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
-end
-
--- Tells idle workers when the next delayed job is due.
-local function mark_next_due(queue)
-  local due = next_due(queue)
-  if due then
-    redis.call("ZADD", queue.marker, digits(due), "1")
-  end
-end
-
 --- includes/queue/delay.lua
--- How a job comes to wait for a time. Needs:
+local function delay(...)
+  --- includes/queue/due.lua
+  -- When the next delayed job is due. Needs:
 
-local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+  local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
 
--- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
--- more: a job may come a little late, and never before one that came earlier.
-local function place_of(queue, due)
-  local lowest, highest = due * 4096, due * 4096 + 4095
-  local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-    "WITHSCORES", "LIMIT", 0, 1)[2]
-  if not last then
-    return lowest
-  elseif tonumber(last) < highest or highest >= MOST_EXACT then
-    return math.min(tonumber(last) + 1, highest)
+  -- When the next delayed job is due in ms, or nil.
+  local function next_due(queue)
+    local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+    return score and math.floor(tonumber(score) / 4096)
   end
-  return place_of(queue, due + 1)
-end
 
--- Delays a job.
-local function delay(queue, id, due)
-  redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-  emit(queue, "delayed", id, "delay", digits(due))
-  mark_next_due(queue)
+  -- In how many ms a job is due, or -1 for none.
+  local function how_soon(due, timestamp)
+    return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
+  end
+
+  -- Tells idle workers when the next delayed job is due.
+  local function mark_next_due(queue)
+    local due = next_due(queue)
+    if due then
+      redis.call("ZADD", queue.marker, digits(due), "1")
+    end
+  end
+
+  -- How a job comes to wait for a time. Needs:
+
+  local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+  -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+  -- more: a job may come a little late, and never before one that came earlier.
+  local function place_of(queue, due)
+    local lowest, highest = due * 4096, due * 4096 + 4095
+    local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+      "WITHSCORES", "LIMIT", 0, 1)[2]
+    if not last then
+      return lowest
+    elseif tonumber(last) < highest or highest >= MOST_EXACT then
+      return math.min(tonumber(last) + 1, highest)
+    end
+    return place_of(queue, due + 1)
+  end
+
+  -- Delays a job.
+  local function delay(queue, id, due)
+    redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+    emit(queue, "delayed", id, "delay", digits(due))
+    mark_next_due(queue)
+  end
+  return delay(...)
 end
 
 --- includes/queue/join.lua
@@ -355,45 +361,6 @@ local function join_lists(...)
   return join_lists(...)
 end
 
---- includes/queue/lists.lua
--- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
--- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
--- jobs at any time. The queue's meta must have been read. Needs:
-
--- The list in which jobs without a priority wait, with all of them in it.
-local function waiting_list(queue)
-  if not queue.waiting_list then
-    if not queue.is_paused then
-      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-    elseif redis.call("EXISTS", queue.wait) == 1 then
-      queue.waiting_list = join_lists(queue)
-    else
-      queue.waiting_list = queue.paused
-    end
-  end
-  return queue.waiting_list
-end
-
---- includes/queue/line.lua
--- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
--- queue's meta must have been read. Needs:
-
--- Jobs of one priority are fetched in the order in which they came.
-local function priority_score(queue, priority)
-  local count = counter(redis.call("GET", queue.pc)) + 1
-  redis.call("SET", queue.pc, digits(count))
-  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-local function make_available(queue, id, priority, push)
-  if priority > 0 then
-    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-  else
-    redis.call(push, waiting_list(queue), id)
-  end
-end
-
 --- includes/queue/wake.lua
 -- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
 -- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
@@ -411,19 +378,61 @@ local function wake(queue)
 end
 
 --- includes/queue/add.lua
--- How a new job, whose hash is there, comes into a queue. Needs:
+local function add_to_queue(...)
+  --- includes/queue/lists.lua
+  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+  -- jobs at any time. The queue's meta must have been read. Needs:
 
--- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
--- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-local function add_to_queue(queue, id, name, priority, due, is_first)
-  emit_last(queue, "added", id, "name", name)
-  if due > 0 then
-    delay(queue, id, due)
-  else
-    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-    wake(queue)
-    emit(queue, "waiting", id)
+  -- The list in which jobs without a priority wait, with all of them in it.
+  local function waiting_list(queue)
+    if not queue.waiting_list then
+      if not queue.is_paused then
+        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+      elseif redis.call("EXISTS", queue.wait) == 1 then
+        queue.waiting_list = join_lists(queue)
+      else
+        queue.waiting_list = queue.paused
+      end
+    end
+    return queue.waiting_list
   end
+
+  --- includes/queue/line.lua
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+    else
+      redis.call(push, waiting_list(queue), id)
+    end
+  end
+
+  -- How a new job, whose hash is there, comes into a queue. Needs:
+
+  -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+  -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+  local function add_to_queue(queue, id, name, priority, due, is_first)
+    emit_last(queue, "added", id, "name", name)
+    if due > 0 then
+      delay(queue, id, due)
+    else
+      make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+      wake(queue)
+      emit(queue, "waiting", id)
+    end
+  end
+  return add_to_queue(...)
 end
 
 --- includes/finish/deduplication.lua
@@ -543,6 +552,48 @@ end
 local function unfit_parent(parent)
   return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
     parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
+end
+
+--- includes/queue/line.lua
+local function make_available(...)
+  --- includes/queue/lists.lua
+  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+  -- jobs at any time. The queue's meta must have been read. Needs:
+
+  -- The list in which jobs without a priority wait, with all of them in it.
+  local function waiting_list(queue)
+    if not queue.waiting_list then
+      if not queue.is_paused then
+        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+      elseif redis.call("EXISTS", queue.wait) == 1 then
+        queue.waiting_list = join_lists(queue)
+      else
+        queue.waiting_list = queue.paused
+      end
+    end
+    return queue.waiting_list
+  end
+
+  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+  -- queue's meta must have been read. Needs:
+
+  -- Jobs of one priority are fetched in the order in which they came.
+  local function priority_score(queue, priority)
+    local count = counter(redis.call("GET", queue.pc)) + 1
+    redis.call("SET", queue.pc, digits(count))
+    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+  end
+
+  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+  local function make_available(queue, id, priority, push)
+    if priority > 0 then
+      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+    else
+      redis.call(push, waiting_list(queue), id)
+    end
+  end
+  return make_available(...)
 end
 
 --- includes/parents/release.lua

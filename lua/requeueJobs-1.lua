@@ -95,27 +95,30 @@ local function types_of(queue, ...)
 end
 
 --- includes/types.lua
--- Whether keys have the types that they should have. Needs:
+local function mistyped(...)
+  -- Whether keys have the types that they should have. Needs:
 
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
       end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
     end
+    return nil
   end
-  return nil
+  return mistyped(...)
 end
 
 --- includes/queue/meta.lua
@@ -412,109 +415,115 @@ local function delay(...)
 end
 
 --- includes/queue/add.lua
--- How a new job, whose hash is there, comes into a queue. Needs:
+local function add_to_queue(...)
+  -- How a new job, whose hash is there, comes into a queue. Needs:
 
--- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
--- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-local function add_to_queue(queue, id, name, priority, due, is_first)
-  emit_last(queue, "added", id, "name", name)
-  if due > 0 then
-    delay(queue, id, due)
-  else
-    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-    wake(queue)
-    emit(queue, "waiting", id)
+  -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+  -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+  local function add_to_queue(queue, id, name, priority, due, is_first)
+    emit_last(queue, "added", id, "name", name)
+    if due > 0 then
+      delay(queue, id, due)
+    else
+      make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+      wake(queue)
+      emit(queue, "waiting", id)
+    end
   end
-end
-
---- includes/finish/deduplication.lua
--- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
-
--- A deduplication key with a TTL ends by itself; one that names another job is that job's.
-local function release_deduplication(queue, deduplication_id, id)
-  local key = queue.prefix .. "de:" .. deduplication_id
-  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
-    redis.call("DEL", key)
-  end
+  return add_to_queue(...)
 end
 
 --- includes/finish/next_job.lua
--- What the end of a job means to its deduplication id: the key that keeps a second job away is
--- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+local function end_deduplication(...)
+  --- includes/finish/deduplication.lua
+  -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
 
-local function is_free(queue, id)
-  return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
-end
-
--- The id that the job was given when it came, unless a job has it by now: then one that is free.
-local function id_of_next(queue, id)
-  local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
-  redis.call("SET", queue.prefix .. "id", digits(count))
-  if id and is_free(queue, id) then
-    return id
-  end
-  while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
-    count, step = count + step, step * 2
-  end
-  redis.call("SET", queue.prefix .. "id", digits(count))
-  return digits(count)
-end
-
--- Lets the next job keep others away in its turn.
-local function hold_deduplication(queue, deduplication_id, id, opts)
-  local rule = type(opts.de) == "table" and opts.de or {}
-  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
-  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
-end
-
--- The fields that only some jobs have.
-local function optional_fields(deduplication_id, parent_key, parent, scheduler)
-  local fields = { "deid", deduplication_id }
-  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
-    if value then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
+  -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+  local function release_deduplication(queue, deduplication_id, id)
+    local key = queue.prefix .. "de:" .. deduplication_id
+    if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+      redis.call("DEL", key)
     end
   end
-  return fields
-end
 
--- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
--- stays there when it cannot be added.
-local function add_next_job(queue, deduplication_id, timestamp)
-  local stored = queue.prefix .. "dn:" .. deduplication_id
-  if redis.call("EXISTS", stored) == 0 then
+  -- What the end of a job means to its deduplication id: the key that keeps a second job away is
+  -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+  local function is_free(queue, id)
+    return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
+  end
+
+  -- The id that the job was given when it came, unless a job has it by now: then one that is free.
+  local function id_of_next(queue, id)
+    local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
+    redis.call("SET", queue.prefix .. "id", digits(count))
+    if id and is_free(queue, id) then
+      return id
+    end
+    while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
+      count, step = count + step, step * 2
+    end
+    redis.call("SET", queue.prefix .. "id", digits(count))
+    return digits(count)
+  end
+
+  -- Lets the next job keep others away in its turn.
+  local function hold_deduplication(queue, deduplication_id, id, opts)
+    local rule = type(opts.de) == "table" and opts.de or {}
+    local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+    redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+  end
+
+  -- The fields that only some jobs have.
+  local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+    local fields = { "deid", deduplication_id }
+    for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+      if value then
+        fields[#fields + 1] = name
+        fields[#fields + 1] = value
+      end
+    end
+    return fields
+  end
+
+  -- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+  -- stays there when it cannot be added.
+  local function add_next_job(queue, deduplication_id, timestamp)
+    local stored = queue.prefix .. "dn:" .. deduplication_id
+    if redis.call("EXISTS", stored) == 0 then
+      return nil
+    end
+    local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+    if fault then
+      return "the job that waits for its end was not added: " .. fault
+    end
+    local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+      redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+    local opts, id = object(opts_text), id_of_next(queue, own_id)
+    local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+    hold_deduplication(queue, deduplication_id, id, opts)
+    redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+      "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+      unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+    add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+      opts.lifo == true)
+    if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+      attempt("SADD", dependencies, queue.prefix .. id)
+    end
+    redis.call("DEL", stored)
     return nil
   end
-  local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
-  if fault then
-    return "the job that waits for its end was not added: " .. fault
-  end
-  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
-    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
-  local opts, id = object(opts_text), id_of_next(queue, own_id)
-  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
-  hold_deduplication(queue, deduplication_id, id, opts)
-  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
-    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
-    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-    opts.lifo == true)
-  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
-    attempt("SADD", dependencies, queue.prefix .. id)
-  end
-  redis.call("DEL", stored)
-  return nil
-end
 
--- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
--- wrong, if anything did.
-local function end_deduplication(queue, deduplication_id, id, timestamp)
-  if not deduplication_id then
-    return nil
+  -- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+  -- wrong, if anything did.
+  local function end_deduplication(queue, deduplication_id, id, timestamp)
+    if not deduplication_id then
+      return nil
+    end
+    release_deduplication(queue, deduplication_id, id)
+    return add_next_job(queue, deduplication_id, timestamp)
   end
-  release_deduplication(queue, deduplication_id, id)
-  return add_next_job(queue, deduplication_id, timestamp)
+  return end_deduplication(...)
 end
 
 --- includes/finish/gone.lua

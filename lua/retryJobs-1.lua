@@ -96,27 +96,30 @@ local function types_of(queue, ...)
 end
 
 --- includes/types.lua
--- Whether keys have the types that they should have. Needs:
+local function mistyped(...)
+  -- Whether keys have the types that they should have. Needs:
 
--- What answers with a number if and only if a key has the type, or is not there. That costs
--- half of what TYPE costs.
-local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+  -- What answers with a number if and only if a key has the type, or is not there. That costs
+  -- half of what TYPE costs.
+  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
 
--- What is wrong with the first key that holds something else than it should, or nil.
--- `types` is a list of a key, its type, a key, its type …
-local function mistyped(types)
-  for at = 1, #types, 2 do
-    local key, should_be = types[at], types[at + 1]
-    local size = redis.pcall(SIZE[should_be], key)
-    if type(size) ~= "number" then
-      if not size.err:find("WRONGTYPE", 1, true) then
-        return key .. " may not be used by this user, or not from here"
+  -- What is wrong with the first key that holds something else than it should, or nil.
+  -- `types` is a list of a key, its type, a key, its type …
+  local function mistyped(types)
+    for at = 1, #types, 2 do
+      local key, should_be = types[at], types[at + 1]
+      local size = redis.pcall(SIZE[should_be], key)
+      if type(size) ~= "number" then
+        if not size.err:find("WRONGTYPE", 1, true) then
+          return key .. " may not be used by this user, or not from here"
+        end
+        local found = attempt("TYPE", key)
+        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
       end
-      local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
     end
+    return nil
   end
-  return nil
+  return mistyped(...)
 end
 
 --- includes/queue/meta.lua

@@ -135,8 +135,8 @@ class QueueChannel(GroupCommit):
         return bool(has_jobs or self.is_empty or self._unanswered)
 
     def send(self, parts: Sequence[Part]) -> None:
-        """Make one call of all parts.  When a consumer waits for a thread and
-        a job ends, the same call fetches for that thread.
+        """Make one call of all parts.  When the queue has more jobs, the call that
+        finishes jobs fetches for their threads as well.
         """
         finishing = [part for part in parts if isinstance(part, FinishPart)]
         fetching = [part for part in parts if isinstance(part, FetchPart)]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
@@ -21,13 +21,8 @@ class InterruptibleRedis(redis.Redis):
     """
 
     def _send_command_parse_response(self, conn: Any, command_name: str, *args: Any, **options: Any) -> Any:
-        try:
-            return super()._send_command_parse_response(conn, command_name, *args, **options)  # type: ignore[no-untyped-call]
-        except Exception:
-            raise
-        except BaseException:
-            conn.disconnect()
-            raise
+        send: Callable[..., Any] = super()._send_command_parse_response
+        return _closing_if_interrupted(conn, lambda: send(conn, command_name, *args, **options))
 
     def _execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a script in fewer steps than redis-py, which calls this since
@@ -38,7 +33,8 @@ class InterruptibleRedis(redis.Redis):
         connection = self.connection_pool.get_connection()
         try:
             return connection.retry.call_with_retry(
-                lambda: _ask(connection, packed(args)), lambda error, *_: connection.disconnect()
+                lambda: _closing_if_interrupted(connection, lambda: _ask(connection, packed(args))),
+                lambda error, *_: connection.disconnect(),
             )
         finally:
             if _is_to_reconnect(connection):
@@ -56,9 +52,13 @@ def packed(words: Sequence[Any]) -> bytes:
 
 
 def _ask(connection: Any, command: bytes) -> Any:
+    connection.send_packed_command([command])
+    return connection.read_response(disable_decoding=True)
+
+
+def _closing_if_interrupted(connection: Any, ask: Callable[[], Any]) -> Any:
     try:
-        connection.send_packed_command([command])
-        return connection.read_response(disable_decoding=True)
+        return ask()
     except Exception:
         raise
     except BaseException:

@@ -1,10 +1,10 @@
 -- What the end of a job means to its deduplication id: the key that keeps a second job away is
 -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
 --- include values
---- include types
---- include queue/types
+--- include rarely types
+--- include rarely queue/types
 --- include queue/reserved
---- include queue/add
+--- include rarely queue/add
 --- include finish/deduplication
 
 local function is_free(queue, id)

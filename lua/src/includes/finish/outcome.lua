@@ -1,7 +1,7 @@
 -- What finishing a job comes to when its worker cannot finish it. Needs:
 --- include values
 --- include finish/gone
---- include parents/children
+--- include rarely parents/children
 
 local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
 

@@ -1,6 +1,6 @@
 -- What a flow parent learns of a child that completed. Needs:
 --- include parents/parent
---- include parents/release
+--- include rarely parents/release
 
 -- Gives the parent the return value, and makes it available when this was the last of its
 -- children. A parent that is out of reach cannot be told: the job is completed all the same.

@@ -1,6 +1,6 @@
 -- What a flow parent learns of a child that failed. Needs:
 --- include parents/parent
---- include parents/release
+--- include rarely parents/release
 
 local function fail_parent(parent, child_key, timestamp)
   local queue = parent.queue

@@ -1,8 +1,8 @@
 -- The flow parent of a job, which may live in another queue. Needs:
 --- include values
---- include types
+--- include rarely types
 --- include queue/keys
---- include queue/types
+--- include rarely queue/types
 
 -- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
 -- is a table of `parent`, its decoded field, and `parent_key`.

@@ -3,8 +3,8 @@
 --- include queue/meta
 --- include queue/events
 --- include queue/wake
---- include queue/line
---- include queue/delay
+--- include rarely queue/line
+--- include rarely queue/delay
 
 -- Moves a parent out of the set in which it waits to the front of its queue; a delay of
 -- its own comes first.
