@@ -7,6 +7,9 @@ from typing import Any
 import redis
 from redis.client import NEVER_DECODE
 
+from .leases import Leases
+from .system_timeout import is_timeout
+
 #: Whether a pool gives a connection to whoever does not say for which command: since redis-py 5.3.
 _NEEDS_NO_NAME = (
     inspect.signature(redis.ConnectionPool.get_connection).parameters["command_name"].default
@@ -20,6 +23,10 @@ class InterruptibleRedis(redis.Redis):
     next one to use it would take the reply for that of its own command.
     """
 
+    def __init__(self, connection_pool: redis.ConnectionPool) -> None:
+        super().__init__(connection_pool=connection_pool)
+        self._leases = Leases(connection_pool)
+
     def _send_command_parse_response(self, conn: Any, command_name: str, *args: Any, **options: Any) -> Any:
         send: Callable[..., Any] = super()._send_command_parse_response
         return _closing_if_interrupted(conn, lambda: send(conn, command_name, *args, **options))
@@ -30,16 +37,23 @@ class InterruptibleRedis(redis.Redis):
         """
         if self.connection is not None or NEVER_DECODE not in options or not _NEEDS_NO_NAME:
             return super()._execute_command(*args, **options)  # type: ignore[no-untyped-call]
-        connection = self.connection_pool.get_connection()
+        lease = self._leases.take()
+        connection = lease.connection
+        succeeded = False
         try:
-            return connection.retry.call_with_retry(
+            reply = connection.retry.call_with_retry(
                 lambda: _closing_if_interrupted(connection, lambda: _ask(connection, packed(args))),
                 lambda error, *_: connection.disconnect(),
             )
+            succeeded = True
+            return reply
         finally:
             if _is_to_reconnect(connection):
                 connection.disconnect()
-            self.connection_pool.release(connection)
+            if succeeded:
+                self._leases.keep(lease)
+            else:
+                self._leases.end(lease)
 
 
 def packed(words: Sequence[Any]) -> bytes:
@@ -52,8 +66,13 @@ def packed(words: Sequence[Any]) -> bytes:
 
 
 def _ask(connection: Any, command: bytes) -> Any:
-    connection.send_packed_command([command])
-    return connection.read_response(disable_decoding=True)
+    try:
+        connection.send_packed_command([command])
+        return connection.read_response(disable_decoding=True)
+    except redis.ConnectionError as error:
+        if is_timeout(error):
+            raise redis.TimeoutError("Redis did not answer in time") from error
+        raise
 
 
 def _closing_if_interrupted(connection: Any, ask: Callable[[], Any]) -> Any:
