@@ -9,10 +9,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from .errors import SettingError, UnknownSetting
-from .validation import require_prefix, require_share, require_whole_number
+from .validation import require_milliseconds, require_prefix, require_share, require_whole_number
 
 ENVIRONMENT_PREFIX = "DRAMATIQ_ECHOMQ_"
 DJANGO_SETTING = "DRAMATIQ_ECHOMQ"
+
+#: The least ms that are of use.  What is less was meant in seconds.
+SHORTEST_LOCK = 1_000
+SHORTEST_INTERVAL = 100
+SHORTEST_GRACE = 100
+SHORTEST_TTL = 60_000
 
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -24,6 +30,13 @@ _NONE = {"", "none", "null"}
 def _whole_number(default: int, *, minimum: int) -> Any:
     def check(name: str, value: Any, source: str) -> int:
         return require_whole_number(name, value, minimum=minimum, source=source)
+
+    return _setting(default, check, _number_or_text)
+
+
+def _milliseconds(default: int, *, minimum: int) -> Any:
+    def check(name: str, value: Any, source: str) -> int:
+        return require_milliseconds(name, value, minimum=minimum, source=source)
 
     return _setting(default, check, _number_or_text)
 
@@ -106,17 +119,17 @@ class Settings:
     """
 
     prefix: str = _prefix("emq")
-    stalled_interval: int = _whole_number(30_000, minimum=1)
+    stalled_interval: int = _milliseconds(30_000, minimum=SHORTEST_INTERVAL)
     max_stalled_count: int = _whole_number(1, minimum=0)
     batch_size: int = _whole_number(1_000, minimum=1)
     max_recovered_share: float | None = _share_or_none()
     report_only: bool = _switch(False)
     crash_detection: bool = _switch(True)
-    crash_grace: int = _whole_number(3_000, minimum=1)
-    lock_duration: int = _whole_number(30_000, minimum=1)
+    crash_grace: int = _milliseconds(3_000, minimum=SHORTEST_GRACE)
+    lock_duration: int = _milliseconds(30_000, minimum=SHORTEST_LOCK)
     keep_completed: int = _whole_number(1_000, minimum=0)
     keep_failed: int | None = _whole_number_or_none(minimum=0)
-    dead_message_ttl: int = _whole_number(7 * 86_400_000, minimum=1_000)
+    dead_message_ttl: int = _milliseconds(7 * 86_400_000, minimum=SHORTEST_TTL)
     max_event_bytes: int = _whole_number(10_000, minimum=100)
     metrics_max_data_points: int = _whole_number(0, minimum=0)
 
@@ -125,10 +138,11 @@ class Settings:
             field.metadata["check"](field.name, getattr(self, field.name), "keyword argument")
 
     @classmethod
-    def load(cls, **keywords: Any) -> Settings:
+    def load(cls, *, source: str = "keyword argument", **keywords: Any) -> Settings:
         """Look up every setting.
 
         Parameters:
+          source(str): What the keywords are to the user, for errors.
           **keywords: Settings by name; those that are None are looked up
             elsewhere.
 
@@ -137,18 +151,18 @@ class Settings:
             setting that there is not, with where it came from.
         """
         fields = {field.name: field.metadata for field in dataclasses.fields(cls)}
-        _require_known(keywords, fields, "keyword argument")
+        _require_known(keywords, fields, source)
         environment, django = _environment(set(fields)), _django_settings(set(fields))
         values = {}
         for name, field in fields.items():
             if keywords.get(name) is not None:
-                values[name] = keywords[name]
+                values[name] = field["check"](name, keywords[name], source)
             elif name in environment:
                 value = field["parse"](environment[name])
                 values[name] = field["check"](name, value, f"environment variable {_variable_of(name)}")
             elif name in django:
-                source = f"Django setting {DJANGO_SETTING}[{name.upper()!r}]"
-                values[name] = field["check"](name, django[name], source)
+                key = f"Django setting {DJANGO_SETTING}[{name.upper()!r}]"
+                values[name] = field["check"](name, django[name], key)
         return cls(**values)
 
 

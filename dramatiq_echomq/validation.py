@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from .errors import SettingError, UnknownSetting
 
@@ -18,11 +18,38 @@ def require_whole_number(name: str, value: Any, *, minimum: int, source: str = "
     Raises:
       SettingError: For anything else, booleans included.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+    if not is_whole_number(value) or value < minimum:
         raise SettingError(name, source, value, f"a whole number of at least {minimum}")
     if value > LARGEST_NUMBER:
         raise SettingError(name, source, value, f"a whole number of at most {LARGEST_NUMBER}")
     return value
+
+
+def require_milliseconds(name: str, value: Any, *, minimum: int, source: str = "keyword argument") -> int:
+    """Validate a duration in ms.  One that is shorter than any of use was
+    probably meant in seconds.
+
+    Raises:
+      SettingError: For anything else than a whole number from `minimum`.
+    """
+    if not is_whole_number(value) or not minimum <= value <= LARGEST_NUMBER:
+        raise SettingError(name, source, value, milliseconds_in_words(value, minimum=minimum))
+    return value
+
+
+def milliseconds_in_words(value: Any, *, minimum: int) -> str:
+    """Return what a duration must be and, where this one is in seconds, what was meant."""
+    allowed = f"a whole number of at least {minimum} ms"
+    if is_whole_number(value) and value > LARGEST_NUMBER:
+        return f"a whole number of at most {LARGEST_NUMBER} ms"
+    if is_whole_number(value) and 0 < value < minimum <= value * 1_000:
+        return f"{allowed}; did you mean {value * 1_000} ({value} s)?"
+    return allowed
+
+
+def is_whole_number(value: Any) -> TypeGuard[int]:
+    """A bool is none here."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def require_share(name: str, value: Any, *, source: str = "keyword argument") -> float | None:

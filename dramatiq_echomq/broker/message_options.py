@@ -17,7 +17,8 @@ from dramatiq import Message
 
 from ..errors import SettingError
 from ..protocol.logtext import on_one_line
-from ..validation import LARGEST_NUMBER
+from ..settings import SHORTEST_LOCK
+from ..validation import LARGEST_NUMBER, milliseconds_in_words
 
 #: The largest priority that BullMQ knows.
 MAX_PRIORITY = 2**21
@@ -34,6 +35,17 @@ class Check:
 
     allowed: str
     fits: Callable[[Any], bool]
+
+    def in_words_for(self, value: Any) -> str:
+        """Return what would have been right where this value is not."""
+        return self.allowed
+
+
+class LockDuration(Check):
+    """What the duration of a lock must be."""
+
+    def in_words_for(self, value: Any) -> str:
+        return milliseconds_in_words(value, minimum=SHORTEST_LOCK)
 
 
 def require_message(message: Message[Any]) -> None:
@@ -64,7 +76,7 @@ def require_options(options: Mapping[str, Any], source: str) -> None:
         for name, value in options.items():
             check = MESSAGE_OPTIONS.get(name)
             if check is not None and not check.fits(value):
-                raise SettingError(name, source, value, check.allowed)
+                raise SettingError(name, source, value, check.in_words_for(value))
         if target := options.get("pipe_target"):
             pending.append((target["options"], f"option of the pipe_target in an {source}"))
         for callback in options.get("group_completion_callbacks") or ():
@@ -132,6 +144,7 @@ def _or_unset(check: Check) -> Check:
 _A_NUMBER = Check(f"a number of at most {LARGEST_NUMBER}", _is_number)
 _A_LIMIT = Check(f"a number of at most {LARGEST_NUMBER} or infinity", _is_limit)
 _A_LIMIT_OR_NONE = Check(f"{_A_LIMIT.allowed}, or None", lambda value: value is None or _is_limit(value))
+_A_DURATION = _whole_number(SHORTEST_LOCK)
 _AN_ACTOR = _or_unset(Check("the name of an actor", _is_name))
 
 #: By the name of an option, what Dramatiq's middleware and this broker can work with.
@@ -161,6 +174,6 @@ MESSAGE_OPTIONS: dict[str, Check] = {
     ),
     # EchoMQBroker
     "max_stalled_count": _whole_number(0),
-    "lock_duration": _whole_number(1),
+    "lock_duration": LockDuration(_A_DURATION.allowed, _A_DURATION.fits),
     "broker_priority": _or_first(_whole_number(0, MAX_PRIORITY)),
 }

@@ -92,7 +92,7 @@ def with_session(*settings: str) -> Callable[[Callable[..., Any]], Callable[...,
         def wrapped(url: str | None, prefix: str | None, as_json: bool, **arguments: Any) -> Any:
             chosen = {name: arguments.pop(name) for name in settings}
             client = client_with(client_from(None, url or DEFAULT_URL), resending=0)
-            session = Session(client, Settings.load(prefix=prefix, **chosen), as_json)
+            session = Session(client, Settings.load(source="option", prefix=prefix, **chosen), as_json)
             try:
                 return verb(session, **arguments)
             finally:

@@ -46,7 +46,7 @@ def client(server):
 @pytest.fixture
 def broker(client):
     broker = EchoMQBroker(client=client, middleware=[], prefix=PREFIX, lock_duration=10_000)
-    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=50))
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=100))
     yield broker
     broker.close()
 
@@ -72,7 +72,7 @@ def test_messages_are_run_and_stalled_jobs_come_back(server, client, broker, cap
 
 def test_a_killed_worker_is_seen_by_the_node_that_holds_its_queue(server, client, broker):
     broker.middleware.clear()
-    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=60_000, crash_grace=10))
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=60_000, crash_grace=100))
     broker.declare_queue("q")
     broker.pause("q")
     workers = QueueKeys("q", PREFIX).workers

@@ -20,7 +20,7 @@ from ..support.servers import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 
-LOCK = 600
+LOCK = 1_000
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def work_until(broker: EchoMQBroker, number: int) -> None:
 def test_a_worker_of_a_child_has_all_its_threads_and_renews_its_own_locks(client, busy):
     broker, _ = busy
     child = forked(work_until, broker, 1)
-    add(broker, 3 * LOCK / 1000)
+    add(broker, 2 * LOCK / 1000)
     child.join(30)
 
     assert child.exitcode == 0

@@ -93,8 +93,8 @@ def test_a_new_message_is_refused_and_leaves_nothing(client, broker):
 
 def test_no_worker_loses_a_job_and_none_runs_twice(client, monkeypatch, caplog):
     quicken(monkeypatch)
-    broker, log = EchoMQBroker(client=client, middleware=[], lock_duration=400), Log()
-    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=50))
+    broker, log = EchoMQBroker(client=client, middleware=[], lock_duration=1_000), Log()
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=100))
     recording_actor(broker, log)
     for number in range(36):
         add(broker, number)

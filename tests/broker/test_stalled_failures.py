@@ -114,7 +114,7 @@ def test_nobody_is_told_of_a_stall_that_is_survived(client, full_broker, hooks):
 def test_a_worker_with_the_checker_tells_of_it_all(client, full_broker, hooks, told, caplog):
     backend = StubBackend()
     full_broker.add_middleware(Results(backend=backend))
-    full_broker.add_middleware(StalledCheckerMiddleware(stalled_interval=50, max_stalled_count=0))
+    full_broker.add_middleware(StalledCheckerMiddleware(stalled_interval=100, max_stalled_count=0))
 
     @dramatiq.actor(broker=full_broker, store_results=True, on_failure="told")
     def work():

@@ -191,9 +191,9 @@ def test_a_checker_of_other_queues_makes_the_broker_say_nothing_of_its_own(clien
         elsewhere = client if where == "prefix" else other
         prefix = "bull" if where == "prefix" else "emq"
         middleware = {
-            "prefix": lambda: StalledCheckerMiddleware(prefix="bull", stalled_interval=30),
-            "url": lambda: StalledCheckerMiddleware(url=server.url, stalled_interval=30),
-            "client": lambda: StalledCheckerMiddleware(client=other, stalled_interval=30),
+            "prefix": lambda: StalledCheckerMiddleware(prefix="bull", stalled_interval=100),
+            "url": lambda: StalledCheckerMiddleware(url=server.url, stalled_interval=100),
+            "client": lambda: StalledCheckerMiddleware(client=other, stalled_interval=100),
         }[where]()
         broker = Listening(client)
         broker.add_middleware(middleware)
@@ -213,7 +213,7 @@ def test_a_checker_of_other_queues_makes_the_broker_say_nothing_of_its_own(clien
 
 def test_a_checker_given_the_url_of_its_broker_tells_as_ever(client, redis_url):
     broker = Listening(client)
-    broker.add_middleware(StalledCheckerMiddleware(url=redis_url, stalled_interval=30))
+    broker.add_middleware(StalledCheckerMiddleware(url=redis_url, stalled_interval=100))
     broker.declare_queue("default")
     [job_id] = stalled_out(broker)
     lose_worker(client, job_id)

@@ -26,7 +26,7 @@ def quick(monkeypatch):
 
 
 def test_a_job_whose_thread_is_killed_while_it_acks_is_run_again(client, monkeypatch):
-    broker, log = EchoMQBroker(client=client, middleware=[], lock_duration=600), Log()
+    broker, log = EchoMQBroker(client=client, middleware=[], lock_duration=1_000), Log()
     broker.add_middleware(StalledCheckerMiddleware(stalled_interval=200))
     recording_actor(broker, log)
     finish_and_fetch, interrupts = JobQueue.finish_and_fetch, [TimeLimitExceeded()]

@@ -127,7 +127,7 @@ def test_a_worker_goes_on_while_its_connections_are_cut_and_its_scripts_dropped(
 
 
 def test_a_worker_goes_on_after_everything_was_flushed(server):
-    broker, log = EchoMQBroker(url=server.url, middleware=[], lock_duration=400), Log()
+    broker, log = EchoMQBroker(url=server.url, middleware=[], lock_duration=1_000), Log()
     recording_actor(broker, log)
     log.gate.clear()
     for number in range(6):
@@ -146,8 +146,8 @@ def test_a_worker_goes_on_after_everything_was_flushed(server):
 
 def test_a_redis_that_is_blocked_for_longer_than_a_lock_makes_nothing_run_twice(server):
     """The locks end meanwhile, but their owner comes back before anyone recovers the jobs."""
-    broker, log = EchoMQBroker(url=server.url, middleware=[], lock_duration=400, **TIMEOUTS), Log()
-    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=1_500))
+    broker, log = EchoMQBroker(url=server.url, middleware=[], lock_duration=1_000, **TIMEOUTS), Log()
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=2_500))
     recording_actor(broker, log)
     log.gate.clear()
     for number in range(6):
@@ -157,7 +157,7 @@ def test_a_redis_that_is_blocked_for_longer_than_a_lock_makes_nothing_run_twice(
         server.process.send_signal(signal.SIGSTOP)
         frozen_at = time.monotonic()
         log.gate.set()
-        wait_until(lambda: time.monotonic() - frozen_at > 0.8)
+        wait_until(lambda: time.monotonic() - frozen_at > 1.6)
         server.process.send_signal(signal.SIGCONT)
         wait_until(settled(broker, 6))
     assert sorted(log.ran) == list(range(6))

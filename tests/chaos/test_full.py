@@ -82,7 +82,7 @@ def test_jobs_are_retried(client, broker):
 @pytest.mark.parametrize("batch_size", [1, 1000])
 def test_stalled_jobs_come_back_or_fail(client, check, batch_size):
     put(client, active=["b", "a"], jobs={"a": {}, "b": {"stc": "1"}})
-    checker = StalledChecker(client, stalled_interval=1, batch_size=batch_size)
+    checker = StalledChecker(client, stalled_interval=100, batch_size=batch_size)
     fill(client)
 
     while check(checker, "q").marked != 2:

@@ -127,7 +127,7 @@ def test_the_sweeper_gives_a_silent_server_up_and_goes_on_when_it_answers(caplog
     with Server() as server, server.client() as direct, LossyProxy(server.port) as proxy:
         put(direct, active=["a"], jobs={"a": JOB})
         proxy.silent.set()
-        middleware = StalledCheckerMiddleware(client=without_timeout(proxy.port), stalled_interval=50)
+        middleware = StalledCheckerMiddleware(client=without_timeout(proxy.port), stalled_interval=100)
         with booted(StubBroker(middleware=[middleware]), "q"):
             wait_until(lambda: any("not recovered for now" in line for line in lines(caplog, "ERROR")))
             proxy.silent.clear()
@@ -161,7 +161,7 @@ def test_a_job_is_lost_behind_a_silent_network_before_another_worker_starts_it(h
                 queue_name="q",
                 **options,
             )
-        second.add_middleware(StalledCheckerMiddleware(stalled_interval=20))
+        second.add_middleware(StalledCheckerMiddleware(stalled_interval=100))
         if how == "actor":
             add(second)
         else:

@@ -51,9 +51,9 @@ def backend():
 
 @pytest.fixture
 def broker(client, ends, backend):
-    """A broker whose locks last for 800 ms."""
+    """A broker whose locks last for 1 s."""
     middleware = [Callbacks(), Retries(min_backoff=1, max_backoff=1), Results(backend=backend), ends]
-    broker = EchoMQBroker(client=client, middleware=middleware, lock_duration=800)
+    broker = EchoMQBroker(client=client, middleware=middleware, lock_duration=1_000)
     yield broker
     broker.close()
 

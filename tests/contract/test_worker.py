@@ -71,7 +71,7 @@ def test_a_stop_in_the_middle_of_much_work_loses_nothing_and_runs_nothing_twice(
 
 
 def test_messages_are_requeued_at_stop_while_the_checker_runs(client, full_broker, work):
-    full_broker.add_middleware(StalledCheckerMiddleware(stalled_interval=20))
+    full_broker.add_middleware(StalledCheckerMiddleware(stalled_interval=100))
     for number in range(100):
         work.send(number)
 

@@ -50,7 +50,7 @@ def test_a_checker_says_it(version):
 @OLD
 def test_a_sweeper_says_it_when_it_starts_and_once(version, caplog):
     with OldRedis(version) as server:
-        middleware = StalledCheckerMiddleware(url=server.url, stalled_interval=20)
+        middleware = StalledCheckerMiddleware(url=server.url, stalled_interval=100)
         with booted(StubBroker(middleware=[middleware]), "a", "b"):
             wait_until(lambda: server.asked.count("EVALSHA") > 6 or server.asked.count("HELLO") > 20)
     [line] = lines(caplog, "WARNING", "ERROR")

@@ -113,7 +113,7 @@ def test_the_middleware_runs_as_that_user(server, admin, caplog):
     put_a_job_for_each_rule(admin)
     broker, recorder = StubBroker(), Recorder()
     url = server.url.replace("redis://", f"redis://{USER}:{PASSWORD}@")
-    broker.add_middleware(StalledCheckerMiddleware(url=url, stalled_interval=30))
+    broker.add_middleware(StalledCheckerMiddleware(url=url, stalled_interval=100))
     broker.add_middleware(recorder)
     with booted(broker, "q"):
         wait_until(lambda: recorder.named("failed") and ("q", ("new",)) in recorder.named("recovered"))

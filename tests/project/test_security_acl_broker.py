@@ -20,7 +20,7 @@ from ..support.servers import wait_until
 
 def work(admin, client) -> list:
     """All that a broker and its consumers can be asked for, with what came of it."""
-    broker = EchoMQBroker(client=client, middleware=[], keep_failed=1, dead_message_ttl=1_000)
+    broker = EchoMQBroker(client=client, middleware=[], keep_failed=1, dead_message_ttl=60_000)
     outcome: list = []
     add(broker, 1), add(broker, 2, delay=60_000), add(broker, 3, delay=60_000), add(broker, 4, broker_priority=3)
     broker.pause("q")
@@ -90,7 +90,7 @@ def test_without_one_of_the_rights_it_cannot(server, admin, right):
 
 def test_a_worker_with_a_checker_runs_as_a_user_with_the_rights_of_both(server, admin, caplog):
     broker = EchoMQBroker(client=user(server, admin, BROKER_RIGHTS + CHECKER_RIGHTS), middleware=[])
-    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=30))
+    broker.add_middleware(StalledCheckerMiddleware(stalled_interval=100))
     actor = dramatiq.actor(lambda *_: None, actor_name="work", queue_name="q", broker=broker)
     put(admin, active=["a"], jobs={"a": JOB})
 

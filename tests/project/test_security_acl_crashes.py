@@ -19,7 +19,7 @@ def recovered_after_a_crash(server, rights: str) -> bool:
         admin.flushall()
         admin.script_flush()
         broker, recorder = EchoMQBroker(client=user(server, admin, rights), middleware=[]), Recorder()
-        broker.add_middleware(StalledCheckerMiddleware(crash_grace=10))
+        broker.add_middleware(StalledCheckerMiddleware(crash_grace=100))
         broker.add_middleware(recorder)
         broker.declare_queue("q")
         broker.pause("q")

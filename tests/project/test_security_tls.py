@@ -77,7 +77,7 @@ def test_the_middleware_works_over_tls_with_all_options_in_its_url(tls, certific
         put(plain, active=["a"], jobs={"a": {}})
     broker, recorder = StubBroker(), Recorder()
     broker.add_middleware(
-        StalledCheckerMiddleware(url=f"{url}?ssl_ca_certs={certificate[0]}", stalled_interval=50, queues=["q"])
+        StalledCheckerMiddleware(url=f"{url}?ssl_ca_certs={certificate[0]}", stalled_interval=100, queues=["q"])
     )
     broker.add_middleware(recorder)
     with booted(broker):
@@ -102,7 +102,7 @@ def test_a_broker_and_its_worker_work_over_tls(tls, certificate):
 def test_a_certificate_that_nobody_vouches_for_is_an_outage_and_not_a_way_in(tls, caplog):
     url, _ = tls
     broker, recorder = StubBroker(), Recorder()
-    broker.add_middleware(StalledCheckerMiddleware(url=url, stalled_interval=20))
+    broker.add_middleware(StalledCheckerMiddleware(url=url, stalled_interval=100))
     broker.add_middleware(recorder)
     with booted(broker, "q"):
         wait_until(lambda: lines(caplog, "ERROR"))

@@ -45,12 +45,12 @@ def test_every_setting_has_a_default():
 
 
 def test_a_keyword_goes_before_the_environment_and_that_before_django(django, monkeypatch):
-    django(DRAMATIQ_ECHOMQ={"STALLED_INTERVAL": 3, "BATCH_SIZE": 3, "MAX_STALLED_COUNT": 3})
-    monkeypatch.setenv("DRAMATIQ_ECHOMQ_STALLED_INTERVAL", "2")
+    django(DRAMATIQ_ECHOMQ={"STALLED_INTERVAL": 300, "BATCH_SIZE": 3, "MAX_STALLED_COUNT": 3})
+    monkeypatch.setenv("DRAMATIQ_ECHOMQ_STALLED_INTERVAL", "200")
     monkeypatch.setenv("DRAMATIQ_ECHOMQ_BATCH_SIZE", "2")
 
-    settings = Settings.load(stalled_interval=1, batch_size=None)
-    assert (settings.stalled_interval, settings.batch_size, settings.max_stalled_count) == (1, 2, 3)
+    settings = Settings.load(stalled_interval=100, batch_size=None)
+    assert (settings.stalled_interval, settings.batch_size, settings.max_stalled_count) == (100, 2, 3)
     assert settings.lock_duration == 30_000
 
 

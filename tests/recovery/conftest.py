@@ -27,10 +27,10 @@ def worker(redis_url, client):
 
 @pytest.fixture
 def watch(client):
-    """A watch with a grace of 40 ms that looks whenever it is told to, and what records its signals."""
+    """A watch with a grace of 100 ms that looks whenever it is told to, and what records its signals."""
 
     def make(*queues: str, on: redis.Redis = client, **settings):
-        recoverer, recorder = recoverer_of(on, *queues, **{"crash_grace": 40, **settings})
+        recoverer, recorder = recoverer_of(on, *queues, **{"crash_grace": 100, **settings})
         look = recoverer.crashes.look
 
         def look_now() -> float:

@@ -33,7 +33,7 @@ def test_a_setting_that_cannot_be_used_is_named_with_its_value(client, name, val
     assert str(refused.value).startswith(f"{name} (keyword argument) is {value!r}, but it must be ")
 
 
-@pytest.mark.parametrize("settings", [{"max_stalled_count": 0}, {"stalled_interval": 1}, {"batch_size": 1}])
+@pytest.mark.parametrize("settings", [{"max_stalled_count": 0}, {"stalled_interval": 100}, {"batch_size": 1}])
 def test_the_smallest_settings_can_be_used(client, settings):
     assert StalledChecker(client, **settings).check("q") == StalledCheck("q")
 

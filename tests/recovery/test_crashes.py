@@ -23,7 +23,7 @@ def test_the_jobs_of_a_worker_whose_connection_closed_come_back_after_the_grace(
     look()
     assert registered(client) == {text: "missing", other_text: "there"}
     assert recorder.signals == []
-    time.sleep(0.05)
+    time.sleep(0.12)
     look()
 
     found = state(client)
@@ -60,7 +60,7 @@ def test_a_worker_that_comes_back_with_another_connection_keeps_its_jobs(redis_u
     look()
     again, new_text = connected(redis_url, client, "a")
     client.zrem("emq:q:echomq:workers", text)
-    time.sleep(0.05)
+    time.sleep(0.12)
     look()
     assert registered(client) == {new_text: "there"}
     assert (state(client)["locks"], recorder.signals) == ({"1"}, [])
@@ -73,7 +73,7 @@ def test_jobs_that_stalled_too_often_fail_as_in_any_check(client, worker, watch)
     look, recorder = watch()
     closed(client, own)
     look()
-    time.sleep(0.05)
+    time.sleep(0.12)
     look()
     assert recorder.named("failed") == [("q", ("1",))]
     assert recorder.named("recovered") == [("q", ("2",))]
@@ -85,7 +85,7 @@ def test_an_idle_worker_that_died_is_told_and_forgotten_without_a_check(client, 
     look, recorder = watch()
     closed(client, own)
     look()
-    time.sleep(0.05)
+    time.sleep(0.12)
     look()
     assert registered(client) == {}
     assert recorder.signals == [("crash", "q", ("host:a", ()))]
@@ -100,7 +100,7 @@ def test_each_queue_of_a_worker_is_seen_to(redis_url, client, worker, watch):
     look, recorder = watch("q", "r", "empty")
     closed(client, own)
     look()
-    time.sleep(0.05)
+    time.sleep(0.12)
     look()
     assert recorder.named("recovered") == [("q", ("1",)), ("r", ("2",))]
     assert {**registered(client), **registered(client, "r")} == {}

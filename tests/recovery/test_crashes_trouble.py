@@ -28,7 +28,7 @@ def test_an_outage_stops_no_watch(client, worker, watch, monkeypatch, caplog, fa
         raise fault
 
     look()
-    time.sleep(0.05)
+    time.sleep(0.12)
     monkeypatch.setattr(Script, "__call__", failing)
     assert look() == crashes.PERIOD
     monkeypatch.setattr(Script, "__call__", execute)
@@ -39,17 +39,17 @@ def test_an_outage_stops_no_watch(client, worker, watch, monkeypatch, caplog, fa
 
 def test_a_check_that_cannot_be_made_is_made_by_who_looks_after_the_grace(client, worker, monkeypatch):
     own, text = worker("a", "1")
-    recoverer, _ = recoverer_of(client, crash_grace=40)
+    recoverer, _ = recoverer_of(client, crash_grace=100)
     closed(client, own)
     monkeypatch.setattr(crashes, "THROTTLE", 1)
     recoverer.crashes.look()
-    time.sleep(0.05)
+    time.sleep(0.12)
     with monkeypatch.context() as patched:
         patched.setattr(recoverer.crashes, "check", lambda queue_name: False)
         recoverer.crashes.look()
     assert registered(client) == {text: "missing"}
-    time.sleep(0.05)
-    recoverer_of(client, crash_grace=40)[0].crashes.look()
+    time.sleep(0.12)
+    recoverer_of(client, crash_grace=100)[0].crashes.look()
     assert registered(client) == {}
     assert state(client)["wait"] == ["1"]
 
@@ -61,7 +61,7 @@ def test_one_queue_that_is_refused_stops_no_other(client, worker, watch):
     look, recorder = watch("bad", "q")
     closed(client, own)
     look()
-    time.sleep(0.05)
+    time.sleep(0.12)
     look()
     assert recorder.named("recovered") == [("q", ("1",))]
 
@@ -73,7 +73,7 @@ def test_what_is_no_registration_is_left_alone(client, worker, watch):
     look, recorder = watch()
     closed(client, own)
     look()
-    time.sleep(0.05)
+    time.sleep(0.12)
     look()
     assert recorder.named("recovered") == [("q", ("1",))]
     assert set(registered(client)) == set(odd)
@@ -103,10 +103,10 @@ def test_it_works_when_redis_is_at_its_maxmemory():
         register(direct, text)
         direct.config_set("maxmemory", 1)
         register(direct, registration("late"))
-        recoverer, recorder = recoverer_of(direct, crash_grace=1)
+        recoverer, recorder = recoverer_of(direct, crash_grace=100)
         recoverer.crashes.look()
         direct.delete(*direct.keys("emq:*:look:*"))
-        time.sleep(0.01)
+        time.sleep(0.12)
         recoverer.crashes.look()
         assert recorder.named("recovered") == [("q", ("1",))]
         assert registered(direct) == {registration("late"): "there"}

@@ -13,7 +13,7 @@ from ..support.brokers import Recorder, booted, sweepers, working
 from ..support.queue_data import put, state
 from ..support.servers import wait_until
 
-INTERVAL = 30
+INTERVAL = 100
 
 
 def equip(broker, **parameters) -> Recorder:

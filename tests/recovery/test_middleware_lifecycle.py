@@ -14,7 +14,7 @@ from ..support.servers import wait_until
 from ..support.worker_data import register, registered, registration
 
 
-def equipped(client, *declared: str, interval: int = 30, **parameters):
+def equipped(client, *declared: str, interval: int = 100, **parameters):
     broker, recorder = StubBroker(), Recorder()
     broker.add_middleware(StalledCheckerMiddleware(client=client, stalled_interval=interval, **parameters))
     broker.add_middleware(recorder)
@@ -47,7 +47,7 @@ def test_a_second_boot_without_a_shutdown_leaves_one_thread(client):
 
 
 def test_one_middleware_on_two_brokers_checks_the_queues_of_both_workers(client):
-    middleware, recorder = StalledCheckerMiddleware(client=client, stalled_interval=30), Recorder()
+    middleware, recorder = StalledCheckerMiddleware(client=client, stalled_interval=100), Recorder()
     first, second = StubBroker(middleware=[middleware, recorder]), StubBroker(middleware=[middleware, recorder])
     with booted(first, "a"):
         with booted(second, "b"):
@@ -172,7 +172,7 @@ def test_the_boot_says_how_soon_a_job_of_a_killed_worker_is_back(client, caplog,
 def test_nobody_is_looked_for_where_that_is_off(client, settings):
     text = registration("dead", 10**9, client.info("server")["run_id"])
     register(client, text)
-    broker, _ = equipped(client, interval=20, crash_grace=1, **settings)
+    broker, _ = equipped(client, interval=100, crash_grace=100, **settings)
     with booted(broker, "q"):
         time.sleep(0.2)
     assert registered(client) == {text: "there"}

@@ -160,7 +160,7 @@ def test_a_password_shows_in_no_line_and_no_repr(caplog):
     with Server("--requirepass", "another") as server:
         url = server.url.replace("redis://", f"redis://user:{SECRET}@")
         for address in (url, f"redis://user:{SECRET}@127.0.0.1:1"):
-            middleware = StalledCheckerMiddleware(url=address, stalled_interval=10)
+            middleware = StalledCheckerMiddleware(url=address, stalled_interval=100)
             broker = StubBroker(middleware=[middleware])
             caplog.clear()
             with booted(broker, "q"):

@@ -134,7 +134,7 @@ def test_the_thread_survives_an_outage_at_boot_and_recovers_afterwards(caplog):
     with Server() as server:
         server.kill()
         broker, recorder = StubBroker(), Recorder()
-        broker.add_middleware(StalledCheckerMiddleware(url=server.url, stalled_interval=30))
+        broker.add_middleware(StalledCheckerMiddleware(url=server.url, stalled_interval=100))
         broker.add_middleware(recorder)
         with booted(broker, "q"):
             wait_until(lambda: lines(caplog, "ERROR"))
@@ -148,7 +148,7 @@ def test_the_thread_survives_an_outage_at_boot_and_recovers_afterwards(caplog):
 
 def test_a_shutdown_during_an_outage_is_quick(caplog):
     broker = StubBroker()
-    broker.add_middleware(StalledCheckerMiddleware(url="redis://127.0.0.1:1", stalled_interval=10))
+    broker.add_middleware(StalledCheckerMiddleware(url="redis://127.0.0.1:1", stalled_interval=100))
     with booted(broker, "q"):
         wait_until(lambda: lines(caplog, "ERROR"))
         started = time.monotonic()

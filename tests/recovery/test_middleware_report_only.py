@@ -101,7 +101,7 @@ def test_a_worker_that_only_reports_writes_nothing(client):
     put_one_job_of_each_kind(client)
     before = dump(client)
     broker, recorder = StubBroker(), Recorder()
-    broker.add_middleware(StalledCheckerMiddleware(client=client, stalled_interval=20, report_only=True))
+    broker.add_middleware(StalledCheckerMiddleware(client=client, stalled_interval=100, report_only=True))
     broker.add_middleware(recorder)
     with booted(broker, "q"):
         wait_until(lambda: reported(recorder))

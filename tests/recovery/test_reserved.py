@@ -85,7 +85,7 @@ def test_a_check_that_prunes_deletes_no_key_of_the_queue(client, opts):
     before = put_keys(client)
     put(client, active=["a"], jobs={"a": {"opts": opts}}, stalled={"a"}, failed=dict.fromkeys(RESERVED, 1))
 
-    StalledChecker(client, max_stalled_count=0, dead_message_ttl=5_000).check("q")
+    StalledChecker(client, max_stalled_count=0, dead_message_ttl=60_000).check("q")
 
     assert state(client)["failed"] == {"a": NOW}
     assert left(client) == before

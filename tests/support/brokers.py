@@ -77,7 +77,7 @@ def recoverer_of(client: redis.Redis, *queues: str, **settings) -> tuple[Recover
     recorder = Recorder()
     broker = StubBroker(middleware=[recorder])
     worker = SimpleNamespace(consumers=dict.fromkeys(queues or ("q",)))
-    settings = {"stalled_interval": 1, **settings}
+    settings = {"stalled_interval": 100, **settings}
     return Recoverer(broker, worker, client=client, settings=Settings(**settings), queues=None), recorder
 
 

@@ -1,0 +1,139 @@
+"""Durations are in ms: one that is too short was meant in seconds, and is refused wherever it comes from."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from types import ModuleType, SimpleNamespace
+
+import dramatiq
+import pytest
+import redis
+
+from dramatiq_echomq import EchoMQBroker, SettingError, Settings, StalledChecker, StalledCheckerMiddleware
+from dramatiq_echomq.cli.command import VERBS, Verbs, run
+from dramatiq_echomq.validation import LARGEST_NUMBER
+
+#: Every setting in ms, with the least that is of use.
+LEAST = {"stalled_interval": 100, "crash_grace": 100, "lock_duration": 1_000, "dead_message_ttl": 60_000}
+
+#: All that takes settings as keyword arguments.
+OWNERS = {
+    "settings": Settings,
+    "middleware": lambda **given: StalledCheckerMiddleware(client=redis.Redis(), **given),
+    "broker": lambda **given: EchoMQBroker(client=redis.Redis(), middleware=[], **given),
+    "checker": lambda **given: StalledChecker(redis.Redis(), **given),
+}
+TAKE = {
+    "settings": LEAST,
+    "middleware": ["stalled_interval", "crash_grace", "lock_duration"],
+    "broker": ["lock_duration", "dead_message_ttl"],
+    "checker": ["stalled_interval", "dead_message_ttl"],
+}
+KEYWORDS = [(owner, name) for owner, names in TAKE.items() for name in names]
+
+
+def told(source: str, name: str, value: int) -> str:
+    return (
+        f"{name} ({source}) is {value}, but it must be a whole number of at least {LEAST[name]} ms; "
+        f"did you mean {value * 1000} ({value} s)?"
+    )
+
+
+def seconds(name: str) -> int:
+    """The most that is refused, as somebody would write it who thinks of seconds."""
+    return LEAST[name] - 1
+
+
+def test_these_are_all_the_settings_in_ms():
+    documented = re.findall(r"(\w+)\(int\): The ms", inspect.getdoc(Settings) or "")
+    assert set(documented) == set(LEAST)
+
+
+def test_these_are_all_the_keywords_in_ms():
+    for owner, kind in {
+        "middleware": StalledCheckerMiddleware,
+        "broker": EchoMQBroker,
+        "checker": StalledChecker,
+    }.items():
+        assert set(inspect.signature(kind).parameters) & set(LEAST) == set(TAKE[owner])
+
+
+@pytest.mark.parametrize(("owner", "name"), KEYWORDS)
+def test_a_keyword_in_seconds_is_refused_with_what_was_meant(owner, name):
+    with pytest.raises(SettingError) as caught:
+        OWNERS[owner](**{name: seconds(name)})
+    assert str(caught.value) == told("keyword argument", name, seconds(name))
+
+
+@pytest.mark.parametrize(("owner", "name"), KEYWORDS)
+def test_the_least_is_accepted(owner, name):
+    OWNERS[owner](**{name: LEAST[name]})
+
+
+@pytest.mark.parametrize(("owner", "name"), KEYWORDS)
+@pytest.mark.parametrize("value", [0, -5, 1.5, "30", True])
+def test_nothing_is_guessed_where_no_seconds_were_meant(owner, name, value):
+    with pytest.raises(SettingError, match=rf"at least {LEAST[name]} ms$"):
+        OWNERS[owner](**{name: value})
+    with pytest.raises(SettingError, match=rf"at most {LARGEST_NUMBER} ms$"):
+        OWNERS[owner](**{name: 2**53})
+
+
+@pytest.mark.parametrize("name", LEAST)
+@pytest.mark.parametrize("owner", ["settings", "middleware", "broker"])
+def test_seconds_in_the_environment_are_refused(monkeypatch, owner, name):
+    monkeypatch.setenv(variable := f"DRAMATIQ_ECHOMQ_{name.upper()}", str(seconds(name)))
+    with pytest.raises(SettingError) as caught:
+        Settings.load() if owner == "settings" else OWNERS[owner]()
+    assert str(caught.value) == told(f"environment variable {variable}", name, seconds(name))
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_seconds_in_the_settings_of_django_are_refused(monkeypatch, name):
+    module = ModuleType("django.conf")
+    module.settings = SimpleNamespace(configured=True, DRAMATIQ_ECHOMQ={name.upper(): seconds(name)})
+    monkeypatch.setitem(sys.modules, "django.conf", module)
+    with pytest.raises(SettingError) as caught:
+        StalledCheckerMiddleware()
+    assert str(caught.value) == told(f"Django setting DRAMATIQ_ECHOMQ['{name.upper()}']", name, seconds(name))
+
+
+@pytest.mark.parametrize("name", ["stalled_interval"])
+def test_seconds_on_the_command_line_are_refused(capsys, name):
+    assert run(["run", "q", f"--{name.replace('_', '-')}", "30"]) == 2
+    assert told("option", name, 30) in capsys.readouterr().err
+
+
+def test_that_is_the_only_option_of_the_command_in_ms():
+    verbs = [Verbs().get_command(None, name) for name in VERBS]
+    assert {option.name for verb in verbs for option in verb.params if option.metavar == "MS"} == {"stalled_interval"}
+
+
+def test_seconds_as_an_option_of_an_actor_are_refused_when_it_is_declared(broker):
+    with pytest.raises(SettingError) as caught:
+        dramatiq.actor(lambda: None, actor_name="work", broker=broker, lock_duration=30)
+    assert str(caught.value) == told("option of actor 'work'", "lock_duration", 30)
+    assert broker.get_declared_actors() == set()
+
+
+@pytest.mark.parametrize("way", ["enqueue", "enqueue_many", "delayed", "pipeline"])
+def test_seconds_as_an_option_of_a_message_are_refused_before_anything_is_written(client, broker, way):
+    work = dramatiq.actor(lambda *_: None, actor_name="work", broker=broker)
+    message = work.message_with_options(lock_duration=30)
+    ways = {
+        "enqueue": lambda: broker.enqueue(message),
+        "enqueue_many": lambda: broker.enqueue_many([work.message(), message]),
+        "delayed": lambda: work.send_with_options(lock_duration=30, delay=5_000),
+        "pipeline": lambda: dramatiq.pipeline([work.message(), message], broker=broker).run(),
+    }
+
+    with pytest.raises(Exception) as caught:
+        ways[way]()
+
+    error = caught.value.__cause__ or caught.value
+    assert isinstance(error, SettingError)
+    assert "option of the" in str(error)
+    assert str(error).endswith("is 30, but it must be a whole number of at least 1000 ms; did you mean 30000 (30 s)?")
+    assert client.keys() == []
