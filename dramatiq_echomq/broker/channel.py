@@ -16,7 +16,7 @@ from .encoding import UndecodableJob, message_from
 from .fetched import FetchedMessages
 from .group_commit import GroupCommit, Part
 from .in_flight import InFlightJob
-from .jobs import FetchedJob, JobMessage, Outcome
+from .jobs import Ended, FetchedJob, JobMessage, Outcome
 from .parts import Arrival, FetchPart, FinishPart
 from .queue import Fetch, JobQueue
 from .replies import Finished, Reply
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from .broker import EchoMQBroker
     from .in_flight_jobs import InFlightJobs
 
-Ended = tuple[FetchedJob, Outcome]
+#: For how many seconds after a fetch its jobs may be about to end. Those that end sooner end together.
+QUICK = 0.002
 
 
 class QueueChannel(GroupCommit):
@@ -68,6 +69,7 @@ class QueueChannel(GroupCommit):
         self._unanswered: tuple[str, Share] | None = None
         self.arrived: deque[Arrival] = deque()
         self._received_call = ""
+        self._received_at = -QUICK
         self._receiving = threading.Lock()
         self._sequence = itertools.count()
 
@@ -131,8 +133,11 @@ class QueueChannel(GroupCommit):
     @property
     def has_news(self) -> bool:
         """Whether a consumer that waits for threads has something else to do."""
-        has_jobs = self.arrived or self.fetched or self.to_fail or self.to_advance
-        return bool(has_jobs or self.is_empty or self._unanswered)
+        return bool(self.arrived or self.has_jobs or self.to_advance or self.is_empty or self._unanswered)
+
+    def expects_more(self) -> bool:
+        """Return whether other jobs that have just been fetched still run."""
+        return time.monotonic() < self._received_at + QUICK and self.in_flight.runs(self.queue_name)
 
     def send(self, parts: Sequence[Part]) -> None:
         """Make one call of all parts.  When the queue has more jobs, the call that
@@ -222,7 +227,7 @@ class QueueChannel(GroupCommit):
                     for job in jobs:
                         if not self.in_flight.holds(job.token):
                             self._receive(job, fetched_at)
-                    self._received_call = call
+                    self._received_call, self._received_at = call, time.monotonic()
                 self._release(share)
                 self.arrived.popleft()
 

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Sequence
 
 from .threads import Runner
 
 #: How many seconds a thread waits before it makes sure that the one that leads is alive.
 LOOK_AFTER_LEADER = 1.0
+
+#: For how many seconds the one that leads lets others get on: as short as a system can sleep.
+PAUSE = 0.00001
 
 
 class Part:
@@ -38,8 +42,9 @@ class GroupCommit:
     """Sends what comes up while a call is under way together in the next one.
     The first thread that comes leads: it makes the call, and hands over to the
     first of those that came meanwhile.  A thread that is alone waits for
-    nobody.  When an interrupt ends the thread that leads, the next one makes
-    its call again: parts may be sent twice.
+    nobody, and others for what is about to come.  When an interrupt ends the
+    thread that leads, the next one makes its call again: parts may be sent
+    twice.
 
     Attributes:
       pending(list[Part]): What has not been answered yet, in order.
@@ -72,6 +77,12 @@ class GroupCommit:
         if part.error is not None:
             raise part.error
 
+    def expects_more(self) -> bool:
+        """Return whether others are about to have something to tell as well.  To be
+        defined by what inherits from this.
+        """
+        return False
+
     def send(self, parts: Sequence[Part]) -> None:
         """Make one call of some parts, and settle those that it succeeds for.
         To be defined by what inherits from this.
@@ -79,6 +90,7 @@ class GroupCommit:
         raise NotImplementedError
 
     def _lead(self) -> None:
+        self._let_others_get_on()
         parts = list(self.pending)
         failure: Exception | None = None
         try:
@@ -90,6 +102,14 @@ class GroupCommit:
                 part.settle(failure)
         with self._queue_mutex:
             self.pending = [part for part in self.pending if not part.is_done]
+
+    def _let_others_get_on(self) -> None:
+        """Pause as long as each pause brings more, which saves a call."""
+        while self.expects_more():
+            before = len(self.pending)
+            time.sleep(PAUSE)
+            if len(self.pending) == before:
+                return
 
     def _hand_over(self, part: Part) -> None:
         """Let the next one lead, in whichever way this one ended."""

@@ -120,6 +120,10 @@ class InFlightJobs:
         """Return how many jobs of a queue this process holds."""
         return self._held[queue_name]
 
+    def runs(self, queue_name: str) -> bool:
+        """Return whether a job of a queue runs, or is about to."""
+        return self._busy[queue_name] > 0
+
     def stranded(self, queue_name: str) -> list[InFlightJob]:
         """Return jobs of a queue that were handed over and that no thread will run,
         since an interrupt ended the one that was about to or the one that

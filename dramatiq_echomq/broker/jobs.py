@@ -86,6 +86,10 @@ class Outcome(NamedTuple):
     stack_trace: str
 
 
+#: A job that has ended, and how.
+Ended = tuple[FetchedJob, Outcome]
+
+
 class JobMessage(MessageProxy):
     """The message of a job that this process holds.  It may be acked on any
     consumer.

@@ -10,7 +10,7 @@ from ..errors import QueueRefused
 from ..protocol import scripts
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import QueueCounts
-from .jobs import FetchedJob, NewJob, Outcome
+from .jobs import Ended, FetchedJob, NewJob
 from .replies import Reply, reply_from
 from .schedulers import Schedule, SchedulerStopped, next_job
 
@@ -71,9 +71,7 @@ class JobQueue:
         self._run("addJobs-1.lua", scripts.TIME, META_VERSION, int(looks_at_all), *values)
         self._looks_before_adding = False  # until an error says otherwise
 
-    def finish_and_fetch(
-        self, finished: Sequence[tuple[FetchedJob, Outcome]], fetch: Fetch = NOTHING, *, policies: str = "{}"
-    ) -> Reply:
+    def finish_and_fetch(self, finished: Sequence[Ended], fetch: Fetch = NOTHING, *, policies: str = "{}") -> Reply:
         """Finish jobs and fetch others, in one call.  One that fetches is
         never sent twice.
 
