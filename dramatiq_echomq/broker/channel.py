@@ -136,8 +136,9 @@ class QueueChannel(GroupCommit):
         return bool(self.arrived or self.has_jobs or self.to_advance or self.is_empty or self._unanswered)
 
     def expects_more(self) -> bool:
-        """Return whether other jobs that have just been fetched still run."""
-        return time.monotonic() < self._received_at + QUICK and self.in_flight.runs(self.queue_name)
+        """Return whether other jobs that have just been fetched still run, and no thread is free for a new one."""
+        is_soon = time.monotonic() < self._received_at + QUICK and self.in_flight.runs(self.queue_name)
+        return is_soon and not any(isinstance(part, FetchPart) for part in self.pending)
 
     def send(self, parts: Sequence[Part]) -> None:
         """Make one call of all parts.  When the queue has more jobs, the call that
@@ -217,9 +218,7 @@ class QueueChannel(GroupCommit):
         self.in_flight.release(share, keeps_suspects=is_unanswered)
 
     def receive(self) -> None:
-        """Hold the jobs that were fetched.  An interrupt may come anywhere: then
-        the next call goes on.
-        """
+        """Hold the jobs that were fetched.  After an interrupt, which may come anywhere, the next call goes on."""
         with self._receiving:
             while self.arrived:
                 call, jobs, fetched_at, share = self.arrived[0]

@@ -15,6 +15,7 @@ from redis.retry import Retry
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.group_commit import GroupCommit, Part
 from dramatiq_echomq.broker.jobs import Outcome
+from dramatiq_echomq.broker.parts import FetchPart
 from dramatiq_echomq.broker.queue import Fetch, JobQueue
 from dramatiq_echomq.protocol.keys import QueueKeys
 
@@ -164,6 +165,14 @@ def test_the_end_of_a_job_waits_only_for_those_that_have_just_been_fetched(clien
     monkeypatch.setattr("dramatiq_echomq.broker.channel.QUICK", -1.0)  # it is long since they were fetched
     consumer.ack(messages[1])
     assert len(pauses) == 1
+
+
+def test_a_fetch_for_a_free_thread_waits_for_nobody(client, broker, pauses):
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB))
+    consumer, (message,) = take(broker, 1)
+    broker.channel("q").submit(FetchPart(broker.in_flight.reserve("q", prefetch=2)))
+    assert [*state(client)["active"]] == ["b", "a"]
+    assert not pauses
 
 
 @contextmanager
