@@ -29,6 +29,8 @@ class SettingError(EchoMQError, ValueError):
         super().__init__(f"{name} ({source}) is {_shown(value)}, but it must be {allowed}")
         self.name = name
         self.source = source
+        self.value = value
+        self.allowed = allowed
 
 
 class UnknownSetting(SettingError):

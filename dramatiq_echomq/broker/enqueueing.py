@@ -11,7 +11,7 @@ from dramatiq.common import current_millis, q_name
 from ..errors import MessagesNotAdded
 from ..validation import LARGEST_NUMBER
 from .jobs import JOB_ID_OPTION, NewJob, due_of, without_eta
-from .options import opts_of, priority_of
+from .options import ALWAYS_KNOWN, opts_of, priority_of, warn_of_misspelt
 
 if TYPE_CHECKING:
     from .broker import EchoMQBroker
@@ -47,6 +47,9 @@ def new_job(broker: EchoMQBroker, message: Message[Any], when: When) -> NewJob:
     Raises:
       SettingError: When an option of the message cannot be used.
     """
+    for name in message.options:
+        if name not in ALWAYS_KNOWN and name not in broker.actor_options:
+            warn_of_misspelt(name)
     actor = broker.actors.get(message.actor_name)
     opts = opts_of(
         message,

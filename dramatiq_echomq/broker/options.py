@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from dramatiq import Actor, Message
 from dramatiq.common import current_millis
+from dramatiq.logging import get_logger
 
+from ..protocol.logtext import on_one_line
 from ..settings import Settings
-from .message_options import require_options
+from .jobs import JOB_ID_OPTION
+from .message_options import MESSAGE_OPTIONS, require_options
+
+logger = get_logger(__name__)
 
 #: The ``broker_priority`` of a message that is fetched before all that wait.
 FIRST = "first"
@@ -20,6 +27,13 @@ POLICY_OPTIONS = {
     "lock_duration": "lockDuration",
     "broker_priority": "priority",
 }
+
+
+#: What messages have of themselves.
+ALWAYS_KNOWN = frozenset({JOB_ID_OPTION, "eta", *MESSAGE_OPTIONS})
+
+#: How alike two names must be for one to be the other, mistyped (see difflib).
+LIKENESS = 0.85
 
 
 def policy_for(message_options: Mapping[str, Any], actor_options: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,6 +54,16 @@ def policy_for(message_options: Mapping[str, Any], actor_options: Mapping[str, A
         elif value is not None:
             found[opts_name] = value
     return found
+
+
+@functools.lru_cache(maxsize=1_000)
+def warn_of_misspelt(name: str) -> None:
+    """Warn, once, of an option of a message that looks like one of this broker's.
+    Dramatiq takes any option and ignores what nobody knows, so work that must
+    not run twice would.
+    """
+    for meant in get_close_matches(name, POLICY_OPTIONS, n=1, cutoff=LIKENESS):
+        logger.warning("The option %r of a message has no effect. Did you mean %s?", on_one_line(name), meant)
 
 
 def opts_of(

@@ -19,8 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = [name for name in CLI_MODULES if find_spec(name) is None]
     if missing:
         print(
-            f"dramatiq-echomq: {' and '.join(missing)} is not installed here. The command needs more than the rest of "
-            'the package: pip install "dramatiq-echomq[cli]"',
+            f"dramatiq-echomq: the command needs {' and '.join(missing)}, not installed here: "
+            'pip install "dramatiq-echomq[cli]"',
             file=sys.stderr,
         )
         return 2

@@ -23,7 +23,7 @@ MANY = 1_000
 @click.option("--stalled", is_flag=True, help="The failed jobs that had stalled too often.")
 @with_session()
 def retry(session: Session, queue_name: str, any_ids: tuple[str, ...], every: bool, stalled: bool) -> int:
-    """Make failed jobs available again, with no stalls, attempts or failure on record.
+    """Make failed jobs available again. Their stalls, attempts and failures are forgotten.
 
     An ID is that of a job, or that of a message as Dramatiq's log lines show it.
     """
@@ -40,7 +40,7 @@ def retry(session: Session, queue_name: str, any_ids: tuple[str, ...], every: bo
 @click.argument("any_ids", metavar="ID...", nargs=-1, required=True)
 @with_session()
 def remove(session: Session, queue_name: str, any_ids: tuple[str, ...]) -> int:
-    """Remove jobs, whatever their state, but not those that a worker runs.
+    """Remove jobs. Whatever their state, but not those that a worker runs.
 
     An ID is that of a job, or that of a message: then all of its jobs are removed.
     """

@@ -46,6 +46,15 @@ class Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, args)
+        except click.NoSuchOption as error:
+            if error.option_name not in ("--url", "--prefix", "--json"):
+                raise
+            example = "dramatiq-echomq status --url URL --prefix TEXT --json"
+            raise click.UsageError(f"{error.option_name} belongs after the command: {example}", context) from None
+
     def resolve_command(
         self, context: click.Context, words: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -9,7 +9,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete verbs, options and names of queues.
+    """Print what makes a shell complete words. Verbs, options and names of queues.
 
     For bash, put into ~/.bashrc:  eval "$(dramatiq-echomq completion bash)"
     """

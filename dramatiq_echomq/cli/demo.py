@@ -19,8 +19,8 @@ def demo() -> int:
     """
     missing = [name for name in DEMO_MODULES if find_spec(name) is None]
     if missing:
-        text = f"{' and '.join(missing)} is not installed here. The demo needs more than the rest of the package"
-        raise Failure(f'{text}: pip install "dramatiq-echomq[demo]"', MISUNDERSTOOD)
+        needed = f'the demo needs {" and ".join(missing)}, not installed here: pip install "dramatiq-echomq[demo]"'
+        raise Failure(needed, MISUNDERSTOOD)
 
     from ..demo import run
 

@@ -22,7 +22,7 @@ from .session import Session, one_queue, with_session
 @click.option("--yes", is_flag=True, help="Do not ask before the repair.")
 @with_session()
 def doctor(session: Session, queue_name: str, repair: bool, yes: bool) -> int:
-    """Find what is wrong with a queue and its server, and say what it means.
+    """Find what is wrong with a queue and its server. Says what each means, and what to do.
 
     Writes nothing without --repair. Exits with 1 when something is wrong and stays so.
     """

@@ -14,7 +14,7 @@ from .session import Session, one_queue, with_session
 @click.argument("any_id", metavar="ID")
 @with_session("max_stalled_count", "batch_size")
 def explain(session: Session, queue_name: str, any_id: str) -> None:
-    """Tell the story of one job: where it is, who held it, each stall, what happens next and when.
+    """Tell the story of one job, and what happens next. Where it is, who held it, each stall.
 
     An ID is that of a job, or that of a message as Dramatiq's log lines show it: then the story of
     each of its jobs is told, the newest first.

@@ -17,13 +17,14 @@ from .session import Session, any_queues, with_session
 @click.option("--port", type=click.IntRange(0, 65535), default=9192, show_default=True, help="0 for a free one.")
 @with_session()
 def metrics(session: Session, queue_names: tuple[str, ...], host: str, port: int) -> None:
-    """Tell Prometheus how queues are, until SIGTERM or Ctrl-C: all queues, or those named.
+    """Tell Prometheus how queues are, until SIGTERM or Ctrl-C.
 
-    Redis is asked at each scrape, so one such process speaks for the workers of all machines.
-    What the workers do is exported by StalledMetrics in each of them.
+    All queues, or those named. Redis is asked at each scrape, so one such process speaks for the
+    workers of all machines. What the workers do is exported by StalledMetrics in each of them.
     """
     if find_spec("prometheus_client") is None:
-        raise Failure('this needs a package: pip install "dramatiq-echomq[prometheus]"', MISUNDERSTOOD)
+        needed = 'this needs prometheus_client, not installed here: pip install "dramatiq-echomq[prometheus]"'
+        raise Failure(needed, MISUNDERSTOOD)
     from prometheus_client import CollectorRegistry, start_http_server
 
     from ..prometheus import QueueCollector

@@ -24,10 +24,10 @@ from .session import Session, with_session
 def migrate(
     session: Session, queue_names: tuple[str, ...], from_url: str | None, namespace: str, app: str | None
 ) -> int:
-    """Move the messages of a RedisBroker to EchoMQ queues: all queues, or those named.
+    """Move the messages of a RedisBroker to EchoMQ queues.
 
-    Stop the old workers before. When it is interrupted, start it again: nothing is lost or doubled.
-    Exits with 1 when messages were left, which old workers run or nobody can decode.
+    All queues, or those named. Stop the old workers before. When it is interrupted, start it again:
+    nothing is lost or doubled. Exits with 1 when messages were left, which old workers run or nobody can decode.
     """
     new = _new_broker(session, app)
     client = client_from(None, from_url) if from_url else session.client

@@ -25,12 +25,13 @@ from .session import Session, any_queues, plain, with_session
 @any_queues
 @with_session("stalled_interval", "max_stalled_count", "batch_size", "report_only")
 def run(session: Session, queue_names: tuple[str, ...]) -> None:
-    """Check queues for stalled jobs until SIGTERM or Ctrl-C: all queues, or those named.
+    """Check queues for stalled jobs until SIGTERM or Ctrl-C.
 
-    The checker as a process of its own, beside workers in any language. However many checkers
-    there are, a queue is checked once per interval. Workers of EchoMQBroker that were killed are
-    seen within seconds. A line is printed for each check that did something. Results, on_failure
-    callbacks and metrics of Dramatiq need StalledCheckerMiddleware in the workers instead.
+    All queues, or those named. The checker as a process of its own, beside workers in any language.
+    However many checkers there are, a queue is checked once per interval. Workers of EchoMQBroker
+    that were killed are seen within seconds. A line is printed for each check that did something.
+    Results, on_failure callbacks and metrics of Dramatiq need StalledCheckerMiddleware in the
+    workers instead.
     """
     sweeps = Sweeps(session, queue_names)
     sweeper = Sweeper(

@@ -14,13 +14,14 @@ import click
 from click.shell_completion import CompletionItem
 from rich.console import Console
 
+from ..errors import SettingError
 from ..inspection.inspector import QueueInspector
 from ..protocol.clients import DEFAULT_URL, client_from, client_with
 from ..recovery.checker import StalledChecker
 from ..settings import Settings
 
-#: How wide tables are where there is no terminal.
-WIDTH_OF_FILES = 160
+#: How wide tables are where there is no terminal: other programs want a row on one line.
+WIDTH_OF_FILES = 1_000
 
 
 @dataclasses.dataclass
@@ -91,7 +92,7 @@ def with_session(*settings: str) -> Callable[[Callable[..., Any]], Callable[...,
         @functools.wraps(verb)
         def wrapped(url: str | None, prefix: str | None, as_json: bool, **arguments: Any) -> Any:
             chosen = {name: arguments.pop(name) for name in settings}
-            client = client_with(client_from(None, url or DEFAULT_URL), resending=0)
+            client = client_with(_client_of(url or DEFAULT_URL), resending=0)
             session = Session(client, Settings.load(source="option", prefix=prefix, **chosen), as_json)
             try:
                 return verb(session, **arguments)
@@ -101,6 +102,13 @@ def with_session(*settings: str) -> Callable[[Callable[..., Any]], Callable[...,
         return _with_options(wrapped, settings)
 
     return decorate
+
+
+def _client_of(url: str) -> Any:
+    try:
+        return client_from(None, url)
+    except SettingError as error:
+        raise SettingError(error.name, "option or REDIS_URL", error.value, error.allowed) from None
 
 
 _SETTINGS = {

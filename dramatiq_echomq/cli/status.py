@@ -5,14 +5,15 @@ import time
 
 import click
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from ..inspection.records import QueueInfo
 from ..inspection.words import NOTHING, duration, waits_for
+from ..protocol.logtext import ids_text
+from ..recovery.unknown_queues import queues_of_other_prefixes
 from .exits import OK, UNUSABLE
 from .session import Session, any_queues, plain, with_session
-from .tables import cell_of, table
+from .tables import FittingTable, cell_of, table
 
 COLUMNS = (
     *("queue", "state", "wait", "active", "delayed", "failed", "completed"),
@@ -52,13 +53,15 @@ def status(session: Session, queue_names: tuple[str, ...], watch: bool, interval
         return OK
 
 
-def overview(queues: list[QueueInfo]) -> Table:
+def overview(queues: list[QueueInfo]) -> FittingTable:
     """Make the table of queues."""
     return table(COLUMNS, [_row(queue) for queue in queues])
 
 
 def nothing_there(session: Session) -> str:
-    return f"There is no queue under the prefix {session.settings.prefix!r} in this database."
+    others = queues_of_other_prefixes(session.client, session.settings.prefix)
+    hint = f"; there is {ids_text(others)}, see --prefix" if others else ": look at --url and --prefix"
+    return f"There is no queue under the prefix {session.settings.prefix!r} in this database{hint}."
 
 
 def _row(queue: QueueInfo) -> list[Text]:

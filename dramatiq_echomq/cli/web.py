@@ -23,7 +23,7 @@ def web(session: Session, host: str, port: int, allow_actions: bool, trusted_hos
     """
     missing = [name for name in ("flask", "waitress") if find_spec(name) is None]
     if missing:
-        needed = f'{" and ".join(missing)} is not installed here: pip install "dramatiq-echomq[web]"'
+        needed = f'the page needs {" and ".join(missing)}, not installed here: pip install "dramatiq-echomq[web]"'
         raise Failure(needed, MISUNDERSTOOD)
 
     from ..web import make_app

@@ -56,6 +56,13 @@ def warning_of_unknown_queues(client: Any, prefix: str, queue_names: Iterable[st
     return f"There is no queue {missing} in Redis so far, but there is {ids_text(found)}. Is a name or prefix mistyped?"
 
 
+def queues_of_other_prefixes(client: Any, prefix: str) -> list[str]:
+    """Return queues under the usual prefixes, with these, as far as a few scans find any."""
+    if isinstance(client, redis.RedisCluster):
+        return []
+    return [":".join(other) for other in _other_queues(client, [other for other in USUAL_PREFIXES if other != prefix])]
+
+
 def _exists(client: Any, queue_name: str, prefix: str) -> bool:
     """Return whether anything was ever added to a queue, or opened it as BullMQ does."""
     keys = QueueKeys(queue_name, prefix)

@@ -9,7 +9,8 @@ import pytest
 
 from dramatiq_echomq import EchoMQBroker, StalledChecker
 
-from ..support.job_data import add, id_of, take
+from ..support.brokers import lines
+from ..support.job_data import add, id_of, message, take
 from ..support.queue_data import put, state
 
 JOB = {"data": "[]"}
@@ -129,3 +130,24 @@ def test_an_actor_sends_messages_with_options_of_their_own(client, broker):
 def test_options_that_nobody_knows_are_refused_as_ever(broker):
     with pytest.raises(ValueError, match="max_stalls"):
         declare(broker, max_stalls=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("max_stalled_cuont", "max_stalled_count"),
+        ("lock_durations", "lock_duration"),
+        ("broker_priorty", "broker_priority"),
+    ],
+)
+def test_an_option_of_a_message_that_was_mistyped_is_warned_of_once(client, broker, caplog, name, meant):
+    for way in (lambda: add(broker, **{name: 0}), lambda: broker.enqueue_many([message(**{name: 0})])):
+        way()
+    assert lines(caplog, "WARNING") == [f"The option {name!r} of a message has no effect. Did you mean {meant}?"]
+    assert len(state(client)["wait"]) == 2
+
+
+def test_options_of_others_are_nobodys_business(broker, caplog):
+    broker.actor_options.add("lock_durations")  # as middleware with this option does
+    add(broker, lock_durations=1, priority=3, tenant="a", echomq_note="b")
+    assert lines(caplog, "WARNING") == []

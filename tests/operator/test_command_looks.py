@@ -62,7 +62,8 @@ def test_status_as_data(client, command):
 
 
 def test_status_of_nothing_says_so(command):
-    assert command("status").out == "There is no queue under the prefix 'emq' in this database.\n"
+    told = "There is no queue under the prefix 'emq' in this database: look at --url and --prefix.\n"
+    assert command("status").out == told
     assert command("status", "--json").data == []
 
 

@@ -133,4 +133,7 @@ def test_the_command_says_what_is_wrong(command, monkeypatch):
 
     monkeypatch.setattr("dramatiq_echomq.cli.metrics.find_spec", lambda name: None)
     done = command("metrics")
-    assert (done.code, done.err) == (2, 'Error: this needs a package: pip install "dramatiq-echomq[prometheus]"\n')
+    assert (done.code, done.err) == (
+        2,
+        'Error: this needs prometheus_client, not installed here: pip install "dramatiq-echomq[prometheus]"\n',
+    )
