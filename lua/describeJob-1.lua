@@ -278,15 +278,17 @@ end
 
 local iso_seconds = {} -- since the jobs of a call began, or stalled, at about the same time
 
--- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z". Spelt out, since
+-- checks make two for each job.
 local function iso_time(ms)
-  local whole = math.floor(ms / 1000)
+  local rest = ms % 1000
+  local whole = (ms - rest) / 1000
   local text = iso_seconds[whole]
   if not text then
     text = iso_second(whole)
     iso_seconds[whole] = text
   end
-  return text .. string.format(".%03dZ", ms % 1000)
+  return text .. (rest < 10 and ".00" or rest < 100 and ".0" or ".") .. rest - rest % 1 .. "Z"
 end
 
 -- The ms since the epoch of a time in that form.

@@ -1039,6 +1039,80 @@ local function end_gone_job(queue, id, timestamp)
   return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
 end
 
+--- includes/time.lua
+-- Times for people. Needs no other include.
+
+-- The ISO 8601 form of seconds since the epoch, without the Z.
+local function iso_second(whole)
+  local days, second = math.floor(whole / 86400), whole % 86400
+  -- Years that begin in March have their leap day at the end; 400 of them are 146,097 days.
+  local shifted = days + 719468
+  local era = math.floor(shifted / 146097)
+  local of_era = shifted - era * 146097
+  local year = math.floor((of_era - math.floor(of_era / 1460) + math.floor(of_era / 36524)
+    - math.floor(of_era / 146096)) / 365)
+  local of_year = of_era - (365 * year + math.floor(year / 4) - math.floor(year / 100))
+  local from_march = math.floor((5 * of_year + 2) / 153)
+  local day = of_year - math.floor((153 * from_march + 2) / 5) + 1
+  local month = from_march < 10 and from_march + 3 or from_march - 9
+  return string.format("%04d-%02d-%02dT%02d:%02d:%02d", year + era * 400 + (month <= 2 and 1 or 0), month, day,
+    math.floor(second / 3600), math.floor(second / 60) % 60, second % 60)
+end
+
+local iso_seconds = {} -- since the jobs of a call began, or stalled, at about the same time
+
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z". Spelt out, since
+-- checks make two for each job.
+local function iso_time(ms)
+  local rest = ms % 1000
+  local whole = (ms - rest) / 1000
+  local text = iso_seconds[whole]
+  if not text then
+    text = iso_second(whole)
+    iso_seconds[whole] = text
+  end
+  return text .. (rest < 10 and ".00" or rest < 100 and ".0" or ".") .. rest - rest % 1 .. "Z"
+end
+
+-- The ms since the epoch of a time in that form.
+local function ms_of(iso)
+  local year, month, day, hour, minute, second, ms = iso:match("^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)%.?(%d*)Z$")
+  if not year then
+    return 0
+  end
+  local from_march, since = (month + 9) % 12, year - (month + 0 <= 2 and 1 or 0)
+  local days = since * 365 + math.floor(since / 4) - math.floor(since / 100) + math.floor(since / 400)
+    + math.floor((from_march * 153 + 2) / 5) + day - 1 - 719468
+  return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000 + (tonumber(ms) or 0)
+end
+
+--- includes/queue/history.lua
+-- The history of a job: lines in its log, which dashboards show under the job. One that ends in
+-- " to " and the name of a list says since when the job waits there. Needs:
+
+-- The name of the list or set in which a job of a priority waits.
+local function place_of_waiting(queue, priority)
+  return priority > 0 and "prioritized" or waiting_list(queue) == queue.wait and "wait" or "paused"
+end
+
+-- How many lines the opts of a job keep (keepLogs, as BullMQ has it); 0 for all.
+local function lines_kept(opts)
+  return number(opts.kl) or number(opts.keepLogs) or 0
+end
+
+-- Appends a line. A log that is no list is left as it is.
+local function add_line(key, kept, line)
+  local log = key .. ":logs"
+  local length = redis.pcall("RPUSH", log, line)
+  if kept >= 1 and type(length) == "number" then
+    redis.call("LTRIM", log, digits(-math.floor(kept)), -1)
+  end
+end
+
+local function add_to_history(key, opts, ms, text)
+  add_line(key, lines_kept(opts), iso_time(ms) .. " " .. text)
+end
+
 --- includes/stalled/job.lua
 -- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
 
@@ -1047,14 +1121,18 @@ local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "suspect", "
 local FIELDS_OF_REPORT = { unpack(FIELDS) }
 FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
-local last_opts = {} -- decoded, since most jobs have the same
+local last_policy = {} -- since most jobs have the same opts
 
--- Decodes opts; the second value is false when they are no JSON object.
-local function decode_opts(text)
-  if text ~= last_opts.text then
-    last_opts.text, last_opts.value, last_opts.fine = text, object(text)
+-- What the opts of a job say of a stall. `is_fine` is false when they are no JSON object.
+local function policy_of(text)
+  if text ~= last_policy.text then
+    local opts, is_fine = object(text)
+    last_policy = {
+      text = text, opts = opts, is_fine = is_fine, allowed_stalls = number(opts.maxStalledCount),
+      attempts = number(opts.attempts) or number(opts.at) or 0, lines_kept = lines_kept(opts),
+    }
   end
-  return last_opts.value, last_opts.fine
+  return last_policy
 end
 
 -- The job with an id, or nil without a hash. `odd` says why a job cannot be judged.
@@ -1070,22 +1148,25 @@ local function read_job(call, id)
   if not fields[1] and redis.call("EXISTS", key) == 0 then
     return nil
   end
-  local opts, opts_fine = decode_opts(fields[1])
+  local policy = policy_of(fields[1])
   local parent, parent_fine = NO_PARENT, true
   if fields[6] then
     parent, parent_fine = object(fields[6])
   end
-  if not opts_fine then
+  if not policy.is_fine then
     note(call, id, "its opts are no JSON object and count as empty")
   end
   if not parent_fine then
     note(call, id, "its parent is no JSON object and counts as empty")
   end
+  local beside, allowed_stalls, priority, started_at = fields[7], fields[8], fields[5], fields[10]
   return {
-    key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
-    attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
-    stalled_beside = fields[7] == "beside:" .. (fields[4] or ""), max_stalled_count = fields[8] and number(fields[8]),
-    worker = fields[9], started_at = number(fields[10]),
+    key = key, policy = policy, opts = policy.opts, parent = parent,
+    stalls = fields[2] and counter(fields[2]) or 0, attempts = fields[3] and counter(fields[3]) or 0,
+    attempts_started = fields[4] or "", priority = priority and priority ~= "0" and number(priority) or 0,
+    stalled_beside = beside and beside == "beside:" .. (fields[4] or ""),
+    allowed_stalls = policy.allowed_stalls or allowed_stalls and number(allowed_stalls) or call.max_stalled_count,
+    worker = fields[9], started_at = started_at and number(started_at),
     name = fields[11], data = fields[12], -- in a report
   }
 end
@@ -1095,11 +1176,6 @@ local function read_more(job)
   local fields = redis.call("HMGET", job.key, "name", "deid", "parentKey")
   job.name, job.deduplication_id, job.parent_key = fields[1], fields[2], fields[3]
   return job
-end
-
--- How many stalls a job survives.
-local function allowed_stalls(call, job)
-  return number(job.opts.maxStalledCount) or job.max_stalled_count or call.max_stalled_count
 end
 
 local function has_live_scheduler(call, job)
@@ -1127,10 +1203,10 @@ local function verdict_when_stalled(call, job)
   if job.stalled_beside then
     return "requeue"
   end
-  if job.stalls + 1 > allowed_stalls(call, job) and not has_live_scheduler(call, job) then
+  if job.stalls + 1 > job.allowed_stalls and not has_live_scheduler(call, job) then
     return "fail", STALL_LIMIT
   end
-  local attempts = number(job.opts.attempts) or number(job.opts.at) or 0
+  local attempts = job.policy.attempts
   if attempts >= 1 and job.attempts + 1 >= attempts then
     return "fail", NO_ATTEMPTS
   end
@@ -1183,79 +1259,28 @@ local function judge(call, ids, places, use)
   end
 end
 
---- includes/time.lua
--- Times for people. Needs no other include.
-
--- The ISO 8601 form of seconds since the epoch, without the Z.
-local function iso_second(whole)
-  local days, second = math.floor(whole / 86400), whole % 86400
-  -- Years that begin in March have their leap day at the end; 400 of them are 146,097 days.
-  local shifted = days + 719468
-  local era = math.floor(shifted / 146097)
-  local of_era = shifted - era * 146097
-  local year = math.floor((of_era - math.floor(of_era / 1460) + math.floor(of_era / 36524)
-    - math.floor(of_era / 146096)) / 365)
-  local of_year = of_era - (365 * year + math.floor(year / 4) - math.floor(year / 100))
-  local from_march = math.floor((5 * of_year + 2) / 153)
-  local day = of_year - math.floor((153 * from_march + 2) / 5) + 1
-  local month = from_march < 10 and from_march + 3 or from_march - 9
-  return string.format("%04d-%02d-%02dT%02d:%02d:%02d", year + era * 400 + (month <= 2 and 1 or 0), month, day,
-    math.floor(second / 3600), math.floor(second / 60) % 60, second % 60)
-end
-
-local iso_seconds = {} -- since the jobs of a call began, or stalled, at about the same time
-
--- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
-local function iso_time(ms)
-  local whole = math.floor(ms / 1000)
-  local text = iso_seconds[whole]
-  if not text then
-    text = iso_second(whole)
-    iso_seconds[whole] = text
-  end
-  return text .. string.format(".%03dZ", ms % 1000)
-end
-
--- The ms since the epoch of a time in that form.
-local function ms_of(iso)
-  local year, month, day, hour, minute, second, ms = iso:match("^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)%.?(%d*)Z$")
-  if not year then
-    return 0
-  end
-  local from_march, since = (month + 9) % 12, year - (month + 0 <= 2 and 1 or 0)
-  local days = since * 365 + math.floor(since / 4) - math.floor(since / 100) + math.floor(since / 400)
-    + math.floor((from_march * 153 + 2) / 5) + day - 1 - 719468
-  return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000 + (tonumber(ms) or 0)
-end
-
---- includes/queue/history.lua
--- The history of a job: lines in its log, which dashboards show under the job. One that ends in
--- " to " and the name of a list says since when the job waits there. Needs:
-
--- The name of the list or set in which a job of a priority waits.
-local function place_of_waiting(queue, priority)
-  return priority > 0 and "prioritized" or waiting_list(queue) == queue.wait and "wait" or "paused"
-end
-
--- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
--- is no list is left as it is.
-local function add_to_history(key, opts, ms, text)
-  local log = key .. ":logs"
-  local kept_lines = number(opts.kl) or number(opts.keepLogs) or 0
-  if attempt("RPUSH", log, iso_time(ms) .. " " .. text) and kept_lines >= 1 then
-    attempt("LTRIM", log, digits(-math.floor(kept_lines)), -1)
-  end
-end
-
 --- includes/stalled/history.lua
 -- What a stall leaves in the history of its job. Takes the `call` of stalled/call. Needs:
 
+local heads = {} -- how the lines begin, by how many stalls there are and may be: most jobs have the same
+
+local function head_of(call, stalls, allowed)
+  local by_allowed = heads[stalls] or {}
+  heads[stalls] = by_allowed
+  local head = by_allowed[allowed]
+  if not head then
+    head = iso_time(call.now) .. " stall " .. digits(stalls) .. " of at most " .. digits(allowed) .. ": held by "
+    by_allowed[allowed] = head
+  end
+  return head
+end
+
 -- Appends what a stall came to, "back to wait" or the like.
 local function record_stall(call, job, outcome)
-  local since = job.started_at and " since " .. iso_time(job.started_at) or ""
-  local text = "stall " .. digits(job.stalls + 1) .. " of at most " .. digits(allowed_stalls(call, job))
-    .. ": held by " .. (job.worker or "a worker without a name") .. since .. ", " .. outcome
-  add_to_history(job.key, job.opts, call.now, text)
+  local started_at = job.started_at
+  add_line(job.key, job.policy.lines_kept, head_of(call, job.stalls + 1, job.allowed_stalls)
+    .. (job.worker or "a worker without a name") .. (started_at and " since " .. iso_time(started_at) or "")
+    .. ", " .. outcome)
 end
 
 --- includes/stalled/requeue.lua

@@ -211,15 +211,17 @@ end
 
 local iso_seconds = {} -- since the jobs of a call began, or stalled, at about the same time
 
--- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z". Spelt out, since
+-- checks make two for each job.
 local function iso_time(ms)
-  local whole = math.floor(ms / 1000)
+  local rest = ms % 1000
+  local whole = (ms - rest) / 1000
   local text = iso_seconds[whole]
   if not text then
     text = iso_second(whole)
     iso_seconds[whole] = text
   end
-  return text .. string.format(".%03dZ", ms % 1000)
+  return text .. (rest < 10 and ".00" or rest < 100 and ".0" or ".") .. rest - rest % 1 .. "Z"
 end
 
 -- The ms since the epoch of a time in that form.
@@ -304,14 +306,22 @@ local function place_of_waiting(queue, priority)
   return priority > 0 and "prioritized" or waiting_list(queue) == queue.wait and "wait" or "paused"
 end
 
--- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
--- is no list is left as it is.
-local function add_to_history(key, opts, ms, text)
+-- How many lines the opts of a job keep (keepLogs, as BullMQ has it); 0 for all.
+local function lines_kept(opts)
+  return number(opts.kl) or number(opts.keepLogs) or 0
+end
+
+-- Appends a line. A log that is no list is left as it is.
+local function add_line(key, kept, line)
   local log = key .. ":logs"
-  local kept_lines = number(opts.kl) or number(opts.keepLogs) or 0
-  if attempt("RPUSH", log, iso_time(ms) .. " " .. text) and kept_lines >= 1 then
-    attempt("LTRIM", log, digits(-math.floor(kept_lines)), -1)
+  local length = redis.pcall("RPUSH", log, line)
+  if kept >= 1 and type(length) == "number" then
+    redis.call("LTRIM", log, digits(-math.floor(kept)), -1)
   end
+end
+
+local function add_to_history(key, opts, ms, text)
+  add_line(key, lines_kept(opts), iso_time(ms) .. " " .. text)
 end
 
 --- includes/queue/time.lua

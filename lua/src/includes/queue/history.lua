@@ -9,12 +9,20 @@ local function place_of_waiting(queue, priority)
   return priority > 0 and "prioritized" or waiting_list(queue) == queue.wait and "wait" or "paused"
 end
 
--- Appends a line. As BullMQ does, `kl` of the opts (keepLogs) says how many lines are kept. A log that
--- is no list is left as it is.
-local function add_to_history(key, opts, ms, text)
+-- How many lines the opts of a job keep (keepLogs, as BullMQ has it); 0 for all.
+local function lines_kept(opts)
+  return number(opts.kl) or number(opts.keepLogs) or 0
+end
+
+-- Appends a line. A log that is no list is left as it is.
+local function add_line(key, kept, line)
   local log = key .. ":logs"
-  local kept_lines = number(opts.kl) or number(opts.keepLogs) or 0
-  if attempt("RPUSH", log, iso_time(ms) .. " " .. text) and kept_lines >= 1 then
-    attempt("LTRIM", log, digits(-math.floor(kept_lines)), -1)
+  local length = redis.pcall("RPUSH", log, line)
+  if kept >= 1 and type(length) == "number" then
+    redis.call("LTRIM", log, digits(-math.floor(kept)), -1)
   end
+end
+
+local function add_to_history(key, opts, ms, text)
+  add_line(key, lines_kept(opts), iso_time(ms) .. " " .. text)
 end

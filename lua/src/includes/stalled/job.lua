@@ -1,5 +1,6 @@
 -- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
 --- include values
+--- include queue/history
 --- include queue/reserved
 --- include stalled/call
 
@@ -8,14 +9,18 @@ local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "suspect", "
 local FIELDS_OF_REPORT = { unpack(FIELDS) }
 FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
-local last_opts = {} -- decoded, since most jobs have the same
+local last_policy = {} -- since most jobs have the same opts
 
--- Decodes opts; the second value is false when they are no JSON object.
-local function decode_opts(text)
-  if text ~= last_opts.text then
-    last_opts.text, last_opts.value, last_opts.fine = text, object(text)
+-- What the opts of a job say of a stall. `is_fine` is false when they are no JSON object.
+local function policy_of(text)
+  if text ~= last_policy.text then
+    local opts, is_fine = object(text)
+    last_policy = {
+      text = text, opts = opts, is_fine = is_fine, allowed_stalls = number(opts.maxStalledCount),
+      attempts = number(opts.attempts) or number(opts.at) or 0, lines_kept = lines_kept(opts),
+    }
   end
-  return last_opts.value, last_opts.fine
+  return last_policy
 end
 
 -- The job with an id, or nil without a hash. `odd` says why a job cannot be judged.
@@ -31,22 +36,25 @@ local function read_job(call, id)
   if not fields[1] and redis.call("EXISTS", key) == 0 then
     return nil
   end
-  local opts, opts_fine = decode_opts(fields[1])
+  local policy = policy_of(fields[1])
   local parent, parent_fine = NO_PARENT, true
   if fields[6] then
     parent, parent_fine = object(fields[6])
   end
-  if not opts_fine then
+  if not policy.is_fine then
     note(call, id, "its opts are no JSON object and count as empty")
   end
   if not parent_fine then
     note(call, id, "its parent is no JSON object and counts as empty")
   end
+  local beside, allowed_stalls, priority, started_at = fields[7], fields[8], fields[5], fields[10]
   return {
-    key = key, opts = opts, parent = parent, stalls = counter(fields[2]), attempts = counter(fields[3]),
-    attempts_started = fields[4] or "", priority = number(fields[5]) or 0,
-    stalled_beside = fields[7] == "beside:" .. (fields[4] or ""), max_stalled_count = fields[8] and number(fields[8]),
-    worker = fields[9], started_at = number(fields[10]),
+    key = key, policy = policy, opts = policy.opts, parent = parent,
+    stalls = fields[2] and counter(fields[2]) or 0, attempts = fields[3] and counter(fields[3]) or 0,
+    attempts_started = fields[4] or "", priority = priority and priority ~= "0" and number(priority) or 0,
+    stalled_beside = beside and beside == "beside:" .. (fields[4] or ""),
+    allowed_stalls = policy.allowed_stalls or allowed_stalls and number(allowed_stalls) or call.max_stalled_count,
+    worker = fields[9], started_at = started_at and number(started_at),
     name = fields[11], data = fields[12], -- in a report
   }
 end
@@ -56,11 +64,6 @@ local function read_more(job)
   local fields = redis.call("HMGET", job.key, "name", "deid", "parentKey")
   job.name, job.deduplication_id, job.parent_key = fields[1], fields[2], fields[3]
   return job
-end
-
--- How many stalls a job survives.
-local function allowed_stalls(call, job)
-  return number(job.opts.maxStalledCount) or job.max_stalled_count or call.max_stalled_count
 end
 
 local function has_live_scheduler(call, job)

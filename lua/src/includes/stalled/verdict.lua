@@ -16,10 +16,10 @@ local function verdict_when_stalled(call, job)
   if job.stalled_beside then
     return "requeue"
   end
-  if job.stalls + 1 > allowed_stalls(call, job) and not has_live_scheduler(call, job) then
+  if job.stalls + 1 > job.allowed_stalls and not has_live_scheduler(call, job) then
     return "fail", STALL_LIMIT
   end
-  local attempts = number(job.opts.attempts) or number(job.opts.at) or 0
+  local attempts = job.policy.attempts
   if attempts >= 1 and job.attempts + 1 >= attempts then
     return "fail", NO_ATTEMPTS
   end
