@@ -36,11 +36,12 @@ end
 
 -- A number out of JSON, as number or as digits; nil for all else.
 local function number(value)
-  if type(value) ~= "number" and type(value) ~= "string" then
+  local kind = type(value)
+  if kind ~= "string" and kind ~= "number" then
     return nil
   end
   value = tonumber(value)
-  if value and value == value and math.abs(value) < 2 ^ 53 then
+  if value and value > -2 ^ 53 and value < 2 ^ 53 then -- which NaN is not
     return value
   end
   return nil

@@ -27,13 +27,14 @@ With these three it does one whole check, at once and unthrottled. The rest is o
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
-      4 marked  5 dropped  6 ids recovered
+      4 marked  5 dropped  6 the ids recovered, one right after the other
       7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
       11 in a report, texts about some ids each, which protocol/active_jobs.py reads
       12 how many ids are still to be looked at, once the sweep has moved some; else empty
-      13 for each id recovered, the ms since a worker fetched it, or -1 where no `processedOn` says so
+      13 for each id recovered, as big-endian numbers: its length as an I4, and as an i8 the ms since a worker
+         fetched it, or -1 where no `processedOn` says so
       14 of a check that was held: how many it would have recovered, how many are active, 1 if it is the first
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each
@@ -67,11 +68,12 @@ end
 
 -- A number out of JSON, as number or as digits; nil for all else.
 local function number(value)
-  if type(value) ~= "number" and type(value) ~= "string" then
+  local kind = type(value)
+  if kind ~= "string" and kind ~= "number" then
     return nil
   end
   value = tonumber(value)
-  if value and value == value and math.abs(value) < 2 ^ 53 then
+  if value and value > -2 ^ 53 and value < 2 ^ 53 then -- which NaN is not
     return value
   end
   return nil
@@ -465,6 +467,8 @@ end
 -- What one call of moveStalledJobsToWait is to do, and what it has found: the table that the
 -- other includes of stalled/ take as `call`. Needs:
 
+local redis_call = redis.call -- a check calls it five times for each job that comes back
+
 -- Reads KEYS and ARGV, as the header of the script lists them.
 local function read_call()
   local prefix = ARGV[1]:sub(-1) == ":" and ARGV[1] or ARGV[1] .. ":"
@@ -497,9 +501,27 @@ local function read_call()
     done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
 
     counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },
-    recovered_ids = {}, recovered_ages = {}, failed_jobs = {}, oddities = {}, reports = {},
+    recovered_ids = {}, recovered_facts = {}, failed_jobs = {}, oddities = {}, reports = {},
     handled = {}, -- by id, the `ats` of the jobs that this call has recovered or failed
+    handled_now = {}, -- those of the ids that are looked at: an id, its `ats`, an id …
   }
+end
+
+-- Notes that a job was recovered or failed.
+local function note_handled(call, id, attempts_started)
+  local handled_now = call.handled_now
+  local size = #handled_now
+  handled_now[size + 1], handled_now[size + 2] = id, attempts_started
+  call.handled[id] = attempts_started
+end
+
+-- Notes that a job came back, with what the reply tells of it: the length of its id, and how old its fetch is.
+local function note_recovered(call, id, started_at)
+  local ids, facts, now = call.recovered_ids, call.recovered_facts, call.now
+  local number = #ids + 1
+  ids[number] = id
+  facts[2 * number - 1] = #id
+  facts[2 * number] = not started_at and -1 or started_at < now and now - started_at or 0
 end
 
 local function note(call, id, oddity)
@@ -563,19 +585,22 @@ end
 -- The places of the ids without a lock, oldest first.
 local function lockless_places(call, ids)
   local prefix, keys, places = call.prefix, {}, {}
-  for place, id in ipairs(ids) do
-    keys[place] = prefix .. id .. ":lock"
+  for place = 1, #ids do
+    keys[place] = prefix .. ids[place] .. ":lock"
   end
   local number_locked = redis.call("EXISTS", unpack(keys))
   if number_locked == #ids then
     return places
   end
-  local locks, seen = {}, 0
-  if number_locked > 0 then
-    locks = redis.call("MGET", unpack(keys))
-    for place = 1, #ids do
-      seen = seen + (locks[place] and 1 or 0)
+  if number_locked == 0 then
+    for place = #ids, 1, -1 do
+      places[#ids - place + 1] = place
     end
+    return places
+  end
+  local locks, seen = redis.call("MGET", unpack(keys)), 0
+  for place = 1, #ids do
+    seen = seen + (locks[place] and 1 or 0)
   end
   for place = #ids, 1, -1 do
     -- MGET does not see a lock that is no string.
@@ -586,12 +611,20 @@ local function lockless_places(call, ids)
   return places
 end
 
+-- Whether none of these ids can be the name of a key of the queue, as in most queues: a quick
+-- answer for all at once.
+local function are_plain(ids)
+  return not table.concat(ids, "-"):find("[^%x-]")
+end
+
 -- Whether there is a job under the key of each id, which is enough to mark them all.
-local function all_are_jobs(call, ids)
-  for _, id in ipairs(ids) do
-    local key = call.prefix .. id
-    local fields = not (call.reserved[key] or is_reserved(id)) and redis.pcall("HLEN", key)
-    if type(fields) ~= "number" or fields == 0 then
+local function all_are_jobs(call, ids, is_plain)
+  local prefix, reserved, pcall_redis = call.prefix, call.reserved, redis.pcall
+  for at = 1, #ids do
+    local id = ids[at]
+    local key = prefix .. id
+    local fields = not reserved[key] and (is_plain or not is_reserved(id)) and pcall_redis("HLEN", key)
+    if not fields or fields == 0 or type(fields) ~= "number" then
       return false
     end
   end
@@ -765,6 +798,16 @@ local function set_marks_aside(call)
   end
 end
 
+-- Records the jobs that were handled, for the next calls of the sweep. A long value, which is then
+-- overwritten, makes the hash a table at once. Redis keeps short ones as lists, and searches those from end to
+-- end for each id.
+local function remember_handled(call, handled)
+  if redis.call("EXISTS", call.done) == 0 then
+    redis.call("HSET", call.done, handled[1], ("-"):rep(65))
+  end
+  redis.call("HSET", call.done, unpack(handled))
+end
+
 -- Marks left over at the end of a sweep name ids that are no longer in `active`.
 local function release_marks(call, ended)
   if ended then
@@ -778,25 +821,35 @@ end
 -- The reply of a call, and how a call that is sent twice gets the same one. Takes the `call` of
 -- stalled/call. Needs (for STATE_TTL):
 
+local FACTS_AT_ONCE = 2000 -- Lua unpacks no more than 8,000
+
+-- The facts about the ids recovered, as one text: one for each would cost clients far more.
+local function packed_facts(call)
+  local facts, parts = call.recovered_facts, {}
+  for first = 1, #facts, FACTS_AT_ONCE do
+    local last = math.min(first + FACTS_AT_ONCE - 1, #facts)
+    parts[#parts + 1] = struct.pack(">" .. ("I4i8"):rep((last - first + 1) / 2), unpack(facts, first, last))
+  end
+  return table.concat(parts)
+end
+
 local function reply(call, waits, ended)
   local counts = call.counts
   local next_offset = ended and -1 or call.offset
   local next_anchor = next_offset > 0 and redis.call("LINDEX", call.queue.active, -call.offset) or ""
   return {
-    counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
+    counts.recovered, counts.failed, waits, counts.marked, counts.dropped, table.concat(call.recovered_ids), call.failed_jobs,
     call.oddities, next_offset, next_anchor, call.reports, call.remaining or "",
-    call.recovered_ages, call.held or {},
+    packed_facts(call), call.held or {},
   }
 end
 
 -- The reply of this very call when it has been made before, or nil.
 local function recorded_reply(call)
   local recorded = call.sweep ~= "" and redis.call("GET", call.record)
-  if recorded then
-    local made = cmsgpack.unpack(recorded)
-    if made[1] == call.step then
-      return made[2]
-    end
+  local step = call.step .. ":"
+  if recorded and recorded:sub(1, #step) == step then
+    return cmsgpack.unpack(recorded:sub(#step + 1))
   end
   return nil
 end
@@ -806,7 +859,7 @@ local function recorded(call, answer)
   local counts = call.counts
   local has_changed = counts.recovered + counts.failed + counts.marked + counts.dropped > 0 or call.has_rotated
   if call.sweep ~= "" and has_changed then
-    redis.call("SET", call.record, cmsgpack.pack({ call.step, answer }), "PX", STATE_TTL)
+    redis.call("SET", call.record, call.step .. ":" .. cmsgpack.pack(answer), "PX", STATE_TTL)
   end
   return answer
 end
@@ -1116,8 +1169,7 @@ end
 --- includes/stalled/job.lua
 -- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
 
-local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "suspect", "actorMaxStalledCount", "pb",
-  "processedOn" }
+local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "actorMaxStalledCount", "pb", "processedOn" }
 local FIELDS_OF_REPORT = { unpack(FIELDS) }
 FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
@@ -1135,10 +1187,16 @@ local function policy_of(text)
   return last_policy
 end
 
--- The job with an id, or nil without a hash. `odd` says why a job cannot be judged.
-local function read_job(call, id)
+-- Whether a job that has stalled before ran beside others of that kind.
+local function ran_beside(key, attempts_started)
+  return redis.call("HGET", key, "suspect") == "beside:" .. attempts_started
+end
+
+-- The job with an id, or nil without a hash. `odd` says why a job cannot be judged. Ids that
+-- `are_plain` (see stalled/lookup) name no other key.
+local function read_job(call, id, is_plain)
   local key = call.prefix .. id
-  if call.reserved[key] or is_reserved(id) then
+  if call.reserved[key] or not is_plain and is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
   local fields = redis.pcall("HMGET", key, unpack(call.mode == "report" and FIELDS_OF_REPORT or FIELDS))
@@ -1159,15 +1217,16 @@ local function read_job(call, id)
   if not parent_fine then
     note(call, id, "its parent is no JSON object and counts as empty")
   end
-  local beside, allowed_stalls, priority, started_at = fields[7], fields[8], fields[5], fields[10]
+  local stalls, attempts_started, priority, started_at = fields[2], fields[4] or "", fields[5], fields[9]
+  stalls = stalls and counter(stalls) or 0
   return {
-    key = key, policy = policy, opts = policy.opts, parent = parent,
-    stalls = fields[2] and counter(fields[2]) or 0, attempts = fields[3] and counter(fields[3]) or 0,
-    attempts_started = fields[4] or "", priority = priority and priority ~= "0" and number(priority) or 0,
-    stalled_beside = beside and beside == "beside:" .. (fields[4] or ""),
-    allowed_stalls = policy.allowed_stalls or allowed_stalls and number(allowed_stalls) or call.max_stalled_count,
-    worker = fields[9], started_at = started_at and number(started_at),
-    name = fields[11], data = fields[12], -- in a report
+    key = key, policy = policy, opts = policy.opts, parent = parent, stalls = stalls,
+    attempts = fields[3] and counter(fields[3]) or 0, attempts_started = attempts_started,
+    priority = priority and priority ~= "0" and number(priority) or 0,
+    allowed_stalls = policy.allowed_stalls or fields[7] and number(fields[7]) or call.max_stalled_count,
+    stalled_beside = stalls > 0 and ran_beside(key, attempts_started),
+    worker = fields[8], started_at = started_at and number(started_at),
+    name = fields[10], data = fields[11], -- in a report
   }
 end
 
@@ -1222,39 +1281,39 @@ end
 
 -- Calls `use(place, id, verdict, job, reason)` for the ids at the places without a lock.
 local function judge(call, ids, places, use)
-  local queue, lockless = call.queue, {}
-  for at, place in ipairs(places) do
-    lockless[at] = ids[place]
+  local queue, handled, lockless = call.queue, call.handled, {}
+  for at = 1, #places do
+    lockless[at] = ids[places[at]]
   end
   local marked = membership("SMISMEMBER", call.marks, lockless)
   local completed = membership("ZMSCORE", queue.completed, lockless)
   local failed = membership("ZMSCORE", queue.failed, lockless)
   local earlier = call.is_report and {} or membership("HMGET", call.done, lockless)
-  local new = {}
-  for at, id in ipairs(lockless) do
+  local new = #marked == 0 and lockless or {}
+  for at = 1, #marked do
     if marked[at] ~= 1 or earlier[at] then
-      new[#new + 1] = id
+      new[#new + 1] = lockless[at]
     end
   end
-  local none_is_odd = not call.is_report and all_are_jobs(call, new)
-  for at, place in ipairs(places) do
-    local id = lockless[at]
-    if call.handled[id] or earlier[at] and not was_fetched_since(call, id, earlier[at]) then
+  local is_plain = are_plain(lockless)
+  local all_new_are_jobs = not call.is_report and all_are_jobs(call, new, is_plain)
+  for at = 1, #lockless do
+    local place, id, handled_with = places[at], lockless[at], earlier[at]
+    if handled[id] or handled_with and not was_fetched_since(call, id, handled_with) then
       use(place, id, "copy")
     else
-      local to_be_marked = marked[at] ~= 1 or earlier[at]
-      local job = to_be_marked and none_is_odd and JUST_A_JOB or read_job(call, id)
-      local verdict, reason
+      local is_new, is_finished = handled_with or marked[at] ~= 1, completed[at] or failed[at]
+      local job = is_new and all_new_are_jobs and JUST_A_JOB or read_job(call, id, is_plain)
       if job and job.odd then
-        verdict = "odd"
-      elseif not job or completed[at] or failed[at] then
-        verdict = "drop"
-      elseif to_be_marked then
-        verdict = "mark"
+        use(place, id, "odd", job)
+      elseif not job or is_finished then
+        use(place, id, "drop", job)
+      elseif is_new then
+        use(place, id, "mark", job)
       else
-        verdict, reason = verdict_when_stalled(call, job)
+        local verdict, reason = verdict_when_stalled(call, job)
+        use(place, id, verdict, job, reason)
       end
-      use(place, id, verdict, job, reason)
     end
   end
 end
@@ -1286,30 +1345,36 @@ end
 --- includes/stalled/requeue.lua
 -- How a stalled job comes back. Takes the `call` of stalled/call. Needs:
 
+-- What the history of a job says that comes back.
+local function way_back(call, priority)
+  if priority > 0 then
+    return "back to prioritized"
+  end
+  call.way_back = call.way_back or "back to " .. place_of_waiting(call.queue, 0)
+  return call.way_back
+end
+
 -- Records the stall, unless the job ran beside other suspects. A job without a priority is added to
 -- `returning`, since one LPUSH takes them all.
 local function requeue_stalled_job(call, id, job, returning)
-  local queue = call.queue
-  if job.stalled_beside then
-    redis.call("HSET", job.key, "suspect", "alone")
+  local events, key, priority, stalled_beside = call.queue.events, job.key, job.priority, job.stalled_beside
+  if stalled_beside then
+    redis_call("HSET", key, "suspect", "alone")
   else
-    redis.call("HSET", job.key, "stc", job.stalls + 1, "atm", job.attempts + 1)
-    record_stall(call, job, "back to " .. place_of_waiting(queue, job.priority))
+    redis_call("HSET", key, "stc", job.stalls + 1, "atm", job.attempts + 1)
+    record_stall(call, job, way_back(call, priority))
   end
-  if job.priority > 0 then
-    make_available(queue, id, job.priority, "LPUSH")
+  if priority > 0 then
+    make_available(call.queue, id, priority, "LPUSH")
   else
     returning[#returning + 1] = id
   end
-  redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id, "prev", "active")
-  if not job.stalled_beside then
-    redis.call("XADD", queue.events, "*", "event", "stalled", "jobId", id)
+  redis_call("XADD", events, "*", "event", "waiting", "jobId", id, "prev", "active")
+  if not stalled_beside then
+    redis_call("XADD", events, "*", "event", "stalled", "jobId", id)
   end
-  call.counts.recovered = call.counts.recovered + 1
-  call.recovered_ids[#call.recovered_ids + 1] = id
-  local age = job.started_at and math.max(call.now - job.started_at, 0) or -1
-  call.recovered_ages[#call.recovered_ages + 1] = age
-  call.handled[id] = job.attempts_started
+  note_recovered(call, id, job.started_at)
+  note_handled(call, id, job.attempts_started)
 end
 
 --- includes/finish/metrics.lua
@@ -1496,7 +1561,7 @@ local function fail_stalled_job(call, id, job, reason)
   data = is_gone and data or ""
   add_to_metrics(queue, "failed")
   call.counts.failed = call.counts.failed + 1
-  call.handled[id] = job.attempts_started
+  note_handled(call, id, job.attempts_started)
   call.failed_jobs[#call.failed_jobs + 1] = { id, reason, stalls, job.worker or "", job.name or "", data }
 end
 
@@ -1516,10 +1581,7 @@ end
 
 -- Removes the ids at some places of a chunk, and the marks that they may have.
 local function take_out_of_active(call, places, ids)
-  local queue, gone = call.queue, {}
-  for at, place in ipairs(places) do
-    gone[at] = ids[place]
-  end
+  local queue = call.queue
   if call.offset == 0 and #places == #ids then
     redis.call("LTRIM", queue.active, 0, -#ids - 1)
   else
@@ -1530,6 +1592,10 @@ local function take_out_of_active(call, places, ids)
     redis.call("LREM", queue.active, -#places, tombstone)
   end
   if redis.call("EXISTS", queue.stalled) == 1 then
+    local gone = {}
+    for at, place in ipairs(places) do
+      gone[at] = ids[place]
+    end
     redis.call("SREM", queue.stalled, unpack(gone))
   end
 end
@@ -1550,29 +1616,27 @@ end
 
 -- Does to each id what its verdict says, and returns how many left `active`.
 local function apply_verdicts(call, ids)
-  local queue, counts, handled = call.queue, call.counts, call.handled
-  local new_marks, leaving, returning, moved, gone = {}, {}, {}, {}, {}
+  local queue, counts, handled_now = call.queue, call.counts, {}
+  local new_marks, leaving, returning, gone = {}, {}, {}, {}
+  call.handled_now = handled_now
   judge(call, ids, lockless_places(call, ids), function(place, id, verdict, job, reason)
-    if verdict == "odd" then
-      note(call, id, job.odd)
-      return
-    elseif verdict == "mark" then
+    if verdict == "mark" then
       new_marks[#new_marks + 1] = id
       return
+    elseif verdict == "odd" then
+      note(call, id, job.odd)
+      return
+    elseif verdict == "requeue" then
+      requeue_stalled_job(call, id, job, returning)
+    elseif verdict == "fail" then
+      fail_stalled_job(call, id, job, reason)
     elseif verdict == "drop" then
       counts.dropped = counts.dropped + 1
       gone[#gone + 1] = not job and id or nil
-    elseif verdict == "fail" then
-      fail_stalled_job(call, id, job, reason)
-    elseif verdict == "requeue" then
-      requeue_stalled_job(call, id, job, returning)
-    end
-    if handled[id] then
-      moved[#moved + 1] = id
-      moved[#moved + 1] = handled[id]
     end
     leaving[#leaving + 1] = place
   end)
+  counts.recovered = #call.recovered_ids
   if #returning > 0 then
     redis.call("LPUSH", waiting_list(queue), unpack(returning))
   end
@@ -1582,8 +1646,8 @@ local function apply_verdicts(call, ids)
   if #gone > 0 then
     follow_gone_jobs(call, gone)
   end
-  if #moved > 0 and call.limit < math.huge then
-    redis.call("HSET", call.done, unpack(moved))
+  if #handled_now > 0 and call.limit < math.huge then
+    remember_handled(call, handled_now)
   end
   if #new_marks > 0 then
     counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .keys import id_to_text
 from .records import FailedJob, JobVerdict, StalledCheck, StalledHold
+
+#: What a reply tells of a job that came back beside its id: the length of the id, and how many ms
+#: ago a worker fetched the job, or -1.
+RECOVERED = struct.Struct(">Iq")
 
 
 class StalledReply(NamedTuple):
@@ -17,15 +22,24 @@ class StalledReply(NamedTuple):
     throttled_for: int
     marked: int
     dropped: int
-    recovered_ids: list[bytes]
+    recovered_texts: bytes
     failed_jobs: list[list[bytes]]
     oddities: list[bytes]
     next_offset: int
     next_anchor: bytes
     reports: list[bytes]
     remaining: int | bytes
-    recovered_ages: list[int]
+    recovered_facts: bytes
     hold: list[int]
+
+    def recovered_jobs(self) -> Iterator[tuple[str, int | None]]:
+        """Return the id of each job that came back, and how many ms ago a
+        worker had fetched it.
+        """
+        end = 0
+        for length, age in RECOVERED.iter_unpack(self.recovered_facts):
+            start, end = end, end + length
+            yield id_to_text(self.recovered_texts[start:end]), age if age >= 0 else None
 
 
 def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck:
@@ -36,12 +50,13 @@ def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck
         for reply in replies
         for job_id, oddity in zip(reply.oddities[::2], reply.oddities[1::2], strict=True)
     )
+    recovered = [job for reply in replies for job in reply.recovered_jobs()]
     throttled_for = max(reply.throttled_for for reply in replies)
     return StalledCheck(
         queue_name,
         recovered=sum(reply.recovered for reply in replies),
         failed=sum(reply.failed for reply in replies),
-        recovered_ids=tuple(id_to_text(job_id) for reply in replies for job_id in reply.recovered_ids),
+        recovered_ids=tuple(job_id for job_id, _ in recovered),
         failed_ids=tuple(job.job_id for job in failed_jobs),
         marked=sum(reply.marked for reply in replies),
         dropped=sum(reply.dropped for reply in replies),
@@ -49,7 +64,7 @@ def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck
         throttled_for=max(throttled_for, 0),
         failed_jobs=failed_jobs,
         oddities=tuple(oddities),
-        recovered_ages=tuple(age if age >= 0 else None for reply in replies for age in reply.recovered_ages),
+        recovered_ages=tuple(age for _, age in recovered),
         hold=StalledHold(hold[0], hold[1], bool(hold[2])) if (hold := replies[0].hold) else None,
     )
 

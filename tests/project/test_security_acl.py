@@ -28,7 +28,7 @@ def put_a_job_for_each_rule(admin) -> None:
     stalled = {
         "plain": {},
         "urgent": {"priority": "5"},
-        "beside": {"ats": "1", "suspect": "beside:1"},
+        "beside": {"ats": "1", "stc": "1", "suspect": "beside:1"},
         "planned": {"stc": "1", "rjk": "planner"},
         "bad": {"stc": "1"},
         "single": {"stc": "1", "deid": "d"},

@@ -71,7 +71,7 @@ def test_as_many_lines_are_kept_as_the_job_says(client, opts, kept):
 
 
 def test_neither_a_mark_nor_a_stall_that_is_not_charged_is_recorded(client):
-    assert log_after_check(client, {"ats": "1", "suspect": "beside:1"}) is None
+    assert log_after_check(client, {"ats": "1", "stc": "1", "suspect": "beside:1"}) is None
     put(client, "other", active=["a"], jobs={"a": {}})
     StalledChecker(client).check("other")
     assert "a:logs" not in state(client, "other", history=True)

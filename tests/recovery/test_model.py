@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from dramatiq_echomq import StalledChecker
+from dramatiq_echomq.protocol.replies import StalledReply, failed_job_from
 
 from ..support.model import MAX_STALLED_COUNT, Job, Model
 from ..support.queue_data import is_call_of_check, put, state
@@ -146,8 +147,10 @@ class Queue(RuleBasedStateMachine):
         recovered, touched = {}, set()
 
         def interrupt(reply) -> None:
-            ids = [(job_id, "requeue") for job_id in reply[5]] + [(entry[0], "fail") for entry in reply[6]]
-            for job_id, verdict in ((raw.decode(), verdict) for raw, verdict in ids):
+            told = StalledReply(*reply)
+            ids = [(job_id, "requeue") for job_id, _ in told.recovered_jobs()]
+            ids += [(failed_job_from(row).job_id, "fail") for row in told.failed_jobs]
+            for job_id, verdict in ids:
                 assert job_id in marks
                 assert not model.jobs[job_id].locked
                 assert model.stall(job_id) == verdict

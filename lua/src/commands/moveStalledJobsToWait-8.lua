@@ -26,13 +26,14 @@ With these three it does one whole check, at once and unthrottled. The rest is o
 
 Returns a list:
       1 recovered  2 failed  3 ms until the throttle ends, or -1 when the check was made
-      4 marked  5 dropped  6 ids recovered
+      4 marked  5 dropped  6 the ids recovered, one right after the other
       7 jobs failed: id, reason, stalls, worker, name and data each; the data only of a job that was removed
       8 oddities: id and what is odd about it
       9 offset of the next call, or -1 after the last one  10 anchor of the next call
       11 in a report, texts about some ids each, which protocol/active_jobs.py reads
       12 how many ids are still to be looked at, once the sweep has moved some; else empty
-      13 for each id recovered, the ms since a worker fetched it, or -1 where no `processedOn` says so
+      13 for each id recovered, as big-endian numbers: its length as an I4, and as an i8 the ms since a worker
+         fetched it, or -1 where no `processedOn` says so
       14 of a check that was held: how many it would have recovered, how many are active, 1 if it is the first
 
 Cost: O(1) for each id in `active`, and O(log N) in the jobs finished or prioritized for each

@@ -8,6 +8,7 @@
 --- include stalled/requeue
 --- include stalled/fail
 --- include stalled/leave_active
+--- include stalled/marks
 
 -- Adds the jobs that wait for the end of others whose hashes are gone. The events are read once a call.
 local function follow_gone_jobs(call, ids)
@@ -22,29 +23,27 @@ end
 
 -- Does to each id what its verdict says, and returns how many left `active`.
 local function apply_verdicts(call, ids)
-  local queue, counts, handled = call.queue, call.counts, call.handled
-  local new_marks, leaving, returning, moved, gone = {}, {}, {}, {}, {}
+  local queue, counts, handled_now = call.queue, call.counts, {}
+  local new_marks, leaving, returning, gone = {}, {}, {}, {}
+  call.handled_now = handled_now
   judge(call, ids, lockless_places(call, ids), function(place, id, verdict, job, reason)
-    if verdict == "odd" then
-      note(call, id, job.odd)
-      return
-    elseif verdict == "mark" then
+    if verdict == "mark" then
       new_marks[#new_marks + 1] = id
       return
+    elseif verdict == "odd" then
+      note(call, id, job.odd)
+      return
+    elseif verdict == "requeue" then
+      requeue_stalled_job(call, id, job, returning)
+    elseif verdict == "fail" then
+      fail_stalled_job(call, id, job, reason)
     elseif verdict == "drop" then
       counts.dropped = counts.dropped + 1
       gone[#gone + 1] = not job and id or nil
-    elseif verdict == "fail" then
-      fail_stalled_job(call, id, job, reason)
-    elseif verdict == "requeue" then
-      requeue_stalled_job(call, id, job, returning)
-    end
-    if handled[id] then
-      moved[#moved + 1] = id
-      moved[#moved + 1] = handled[id]
     end
     leaving[#leaving + 1] = place
   end)
+  counts.recovered = #call.recovered_ids
   if #returning > 0 then
     redis.call("LPUSH", waiting_list(queue), unpack(returning))
   end
@@ -54,8 +53,8 @@ local function apply_verdicts(call, ids)
   if #gone > 0 then
     follow_gone_jobs(call, gone)
   end
-  if #moved > 0 and call.limit < math.huge then
-    redis.call("HSET", call.done, unpack(moved))
+  if #handled_now > 0 and call.limit < math.huge then
+    remember_handled(call, handled_now)
   end
   if #new_marks > 0 then
     counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))

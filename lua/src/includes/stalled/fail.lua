@@ -39,6 +39,6 @@ local function fail_stalled_job(call, id, job, reason)
   data = is_gone and data or ""
   add_to_metrics(queue, "failed")
   call.counts.failed = call.counts.failed + 1
-  call.handled[id] = job.attempts_started
+  note_handled(call, id, job.attempts_started)
   call.failed_jobs[#call.failed_jobs + 1] = { id, reason, stalls, job.worker or "", job.name or "", data }
 end

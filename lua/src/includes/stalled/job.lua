@@ -4,8 +4,7 @@
 --- include queue/reserved
 --- include stalled/call
 
-local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "suspect", "actorMaxStalledCount", "pb",
-  "processedOn" }
+local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "actorMaxStalledCount", "pb", "processedOn" }
 local FIELDS_OF_REPORT = { unpack(FIELDS) }
 FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
@@ -23,10 +22,16 @@ local function policy_of(text)
   return last_policy
 end
 
--- The job with an id, or nil without a hash. `odd` says why a job cannot be judged.
-local function read_job(call, id)
+-- Whether a job that has stalled before ran beside others of that kind.
+local function ran_beside(key, attempts_started)
+  return redis.call("HGET", key, "suspect") == "beside:" .. attempts_started
+end
+
+-- The job with an id, or nil without a hash. `odd` says why a job cannot be judged. Ids that
+-- `are_plain` (see stalled/lookup) name no other key.
+local function read_job(call, id, is_plain)
   local key = call.prefix .. id
-  if call.reserved[key] or is_reserved(id) then
+  if call.reserved[key] or not is_plain and is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
   local fields = redis.pcall("HMGET", key, unpack(call.mode == "report" and FIELDS_OF_REPORT or FIELDS))
@@ -47,15 +52,16 @@ local function read_job(call, id)
   if not parent_fine then
     note(call, id, "its parent is no JSON object and counts as empty")
   end
-  local beside, allowed_stalls, priority, started_at = fields[7], fields[8], fields[5], fields[10]
+  local stalls, attempts_started, priority, started_at = fields[2], fields[4] or "", fields[5], fields[9]
+  stalls = stalls and counter(stalls) or 0
   return {
-    key = key, policy = policy, opts = policy.opts, parent = parent,
-    stalls = fields[2] and counter(fields[2]) or 0, attempts = fields[3] and counter(fields[3]) or 0,
-    attempts_started = fields[4] or "", priority = priority and priority ~= "0" and number(priority) or 0,
-    stalled_beside = beside and beside == "beside:" .. (fields[4] or ""),
-    allowed_stalls = policy.allowed_stalls or allowed_stalls and number(allowed_stalls) or call.max_stalled_count,
-    worker = fields[9], started_at = started_at and number(started_at),
-    name = fields[11], data = fields[12], -- in a report
+    key = key, policy = policy, opts = policy.opts, parent = parent, stalls = stalls,
+    attempts = fields[3] and counter(fields[3]) or 0, attempts_started = attempts_started,
+    priority = priority and priority ~= "0" and number(priority) or 0,
+    allowed_stalls = policy.allowed_stalls or fields[7] and number(fields[7]) or call.max_stalled_count,
+    stalled_beside = stalls > 0 and ran_beside(key, attempts_started),
+    worker = fields[8], started_at = started_at and number(started_at),
+    name = fields[10], data = fields[11], -- in a report
   }
 end
 

@@ -13,10 +13,7 @@ end
 
 -- Removes the ids at some places of a chunk, and the marks that they may have.
 local function take_out_of_active(call, places, ids)
-  local queue, gone = call.queue, {}
-  for at, place in ipairs(places) do
-    gone[at] = ids[place]
-  end
+  local queue = call.queue
   if call.offset == 0 and #places == #ids then
     redis.call("LTRIM", queue.active, 0, -#ids - 1)
   else
@@ -27,6 +24,10 @@ local function take_out_of_active(call, places, ids)
     redis.call("LREM", queue.active, -#places, tombstone)
   end
   if redis.call("EXISTS", queue.stalled) == 1 then
+    local gone = {}
+    for at, place in ipairs(places) do
+      gone[at] = ids[place]
+    end
     redis.call("SREM", queue.stalled, unpack(gone))
   end
 end

@@ -13,19 +13,22 @@ end
 -- The places of the ids without a lock, oldest first.
 local function lockless_places(call, ids)
   local prefix, keys, places = call.prefix, {}, {}
-  for place, id in ipairs(ids) do
-    keys[place] = prefix .. id .. ":lock"
+  for place = 1, #ids do
+    keys[place] = prefix .. ids[place] .. ":lock"
   end
   local number_locked = redis.call("EXISTS", unpack(keys))
   if number_locked == #ids then
     return places
   end
-  local locks, seen = {}, 0
-  if number_locked > 0 then
-    locks = redis.call("MGET", unpack(keys))
-    for place = 1, #ids do
-      seen = seen + (locks[place] and 1 or 0)
+  if number_locked == 0 then
+    for place = #ids, 1, -1 do
+      places[#ids - place + 1] = place
     end
+    return places
+  end
+  local locks, seen = redis.call("MGET", unpack(keys)), 0
+  for place = 1, #ids do
+    seen = seen + (locks[place] and 1 or 0)
   end
   for place = #ids, 1, -1 do
     -- MGET does not see a lock that is no string.
@@ -36,12 +39,20 @@ local function lockless_places(call, ids)
   return places
 end
 
+-- Whether none of these ids can be the name of a key of the queue, as in most queues: a quick
+-- answer for all at once.
+local function are_plain(ids)
+  return not table.concat(ids, "-"):find("[^%x-]")
+end
+
 -- Whether there is a job under the key of each id, which is enough to mark them all.
-local function all_are_jobs(call, ids)
-  for _, id in ipairs(ids) do
-    local key = call.prefix .. id
-    local fields = not (call.reserved[key] or is_reserved(id)) and redis.pcall("HLEN", key)
-    if type(fields) ~= "number" or fields == 0 then
+local function all_are_jobs(call, ids, is_plain)
+  local prefix, reserved, pcall_redis = call.prefix, call.reserved, redis.pcall
+  for at = 1, #ids do
+    local id = ids[at]
+    local key = prefix .. id
+    local fields = not reserved[key] and (is_plain or not is_reserved(id)) and pcall_redis("HLEN", key)
+    if not fields or fields == 0 or type(fields) ~= "number" then
       return false
     end
   end

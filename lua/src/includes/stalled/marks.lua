@@ -11,6 +11,16 @@ local function set_marks_aside(call)
   end
 end
 
+-- Records the jobs that were handled, for the next calls of the sweep. A long value, which is then
+-- overwritten, makes the hash a table at once. Redis keeps short ones as lists, and searches those from end to
+-- end for each id.
+local function remember_handled(call, handled)
+  if redis.call("EXISTS", call.done) == 0 then
+    redis.call("HSET", call.done, handled[1], ("-"):rep(65))
+  end
+  redis.call("HSET", call.done, unpack(handled))
+end
+
 -- Marks left over at the end of a sweep name ids that are no longer in `active`.
 local function release_marks(call, ended)
   if ended then

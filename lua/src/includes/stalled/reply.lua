@@ -2,25 +2,35 @@
 -- stalled/call. Needs (for STATE_TTL):
 --- include stalled/marks
 
+local FACTS_AT_ONCE = 2000 -- Lua unpacks no more than 8,000
+
+-- The facts about the ids recovered, as one text: one for each would cost clients far more.
+local function packed_facts(call)
+  local facts, parts = call.recovered_facts, {}
+  for first = 1, #facts, FACTS_AT_ONCE do
+    local last = math.min(first + FACTS_AT_ONCE - 1, #facts)
+    parts[#parts + 1] = struct.pack(">" .. ("I4i8"):rep((last - first + 1) / 2), unpack(facts, first, last))
+  end
+  return table.concat(parts)
+end
+
 local function reply(call, waits, ended)
   local counts = call.counts
   local next_offset = ended and -1 or call.offset
   local next_anchor = next_offset > 0 and redis.call("LINDEX", call.queue.active, -call.offset) or ""
   return {
-    counts.recovered, counts.failed, waits, counts.marked, counts.dropped, call.recovered_ids, call.failed_jobs,
+    counts.recovered, counts.failed, waits, counts.marked, counts.dropped, table.concat(call.recovered_ids), call.failed_jobs,
     call.oddities, next_offset, next_anchor, call.reports, call.remaining or "",
-    call.recovered_ages, call.held or {},
+    packed_facts(call), call.held or {},
   }
 end
 
 -- The reply of this very call when it has been made before, or nil.
 local function recorded_reply(call)
   local recorded = call.sweep ~= "" and redis.call("GET", call.record)
-  if recorded then
-    local made = cmsgpack.unpack(recorded)
-    if made[1] == call.step then
-      return made[2]
-    end
+  local step = call.step .. ":"
+  if recorded and recorded:sub(1, #step) == step then
+    return cmsgpack.unpack(recorded:sub(#step + 1))
   end
   return nil
 end
@@ -30,7 +40,7 @@ local function recorded(call, answer)
   local counts = call.counts
   local has_changed = counts.recovered + counts.failed + counts.marked + counts.dropped > 0 or call.has_rotated
   if call.sweep ~= "" and has_changed then
-    redis.call("SET", call.record, cmsgpack.pack({ call.step, answer }), "PX", STATE_TTL)
+    redis.call("SET", call.record, call.step .. ":" .. cmsgpack.pack(answer), "PX", STATE_TTL)
   end
   return answer
 end

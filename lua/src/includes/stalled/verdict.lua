@@ -35,39 +35,39 @@ end
 
 -- Calls `use(place, id, verdict, job, reason)` for the ids at the places without a lock.
 local function judge(call, ids, places, use)
-  local queue, lockless = call.queue, {}
-  for at, place in ipairs(places) do
-    lockless[at] = ids[place]
+  local queue, handled, lockless = call.queue, call.handled, {}
+  for at = 1, #places do
+    lockless[at] = ids[places[at]]
   end
   local marked = membership("SMISMEMBER", call.marks, lockless)
   local completed = membership("ZMSCORE", queue.completed, lockless)
   local failed = membership("ZMSCORE", queue.failed, lockless)
   local earlier = call.is_report and {} or membership("HMGET", call.done, lockless)
-  local new = {}
-  for at, id in ipairs(lockless) do
+  local new = #marked == 0 and lockless or {}
+  for at = 1, #marked do
     if marked[at] ~= 1 or earlier[at] then
-      new[#new + 1] = id
+      new[#new + 1] = lockless[at]
     end
   end
-  local none_is_odd = not call.is_report and all_are_jobs(call, new)
-  for at, place in ipairs(places) do
-    local id = lockless[at]
-    if call.handled[id] or earlier[at] and not was_fetched_since(call, id, earlier[at]) then
+  local is_plain = are_plain(lockless)
+  local all_new_are_jobs = not call.is_report and all_are_jobs(call, new, is_plain)
+  for at = 1, #lockless do
+    local place, id, handled_with = places[at], lockless[at], earlier[at]
+    if handled[id] or handled_with and not was_fetched_since(call, id, handled_with) then
       use(place, id, "copy")
     else
-      local to_be_marked = marked[at] ~= 1 or earlier[at]
-      local job = to_be_marked and none_is_odd and JUST_A_JOB or read_job(call, id)
-      local verdict, reason
+      local is_new, is_finished = handled_with or marked[at] ~= 1, completed[at] or failed[at]
+      local job = is_new and all_new_are_jobs and JUST_A_JOB or read_job(call, id, is_plain)
       if job and job.odd then
-        verdict = "odd"
-      elseif not job or completed[at] or failed[at] then
-        verdict = "drop"
-      elseif to_be_marked then
-        verdict = "mark"
+        use(place, id, "odd", job)
+      elseif not job or is_finished then
+        use(place, id, "drop", job)
+      elseif is_new then
+        use(place, id, "mark", job)
       else
-        verdict, reason = verdict_when_stalled(call, job)
+        local verdict, reason = verdict_when_stalled(call, job)
+        use(place, id, verdict, job, reason)
       end
-      use(place, id, verdict, job, reason)
     end
   end
 end
