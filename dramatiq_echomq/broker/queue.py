@@ -12,6 +12,7 @@ from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import QueueCounts
 from .jobs import Ended, FetchedJob, NewJob
 from .replies import Reply, reply_from
+from .rules import Rules
 from .schedulers import Schedule, SchedulerStopped, next_job
 
 #: What `version` of a queue's meta becomes when no other runtime has set it.
@@ -41,6 +42,8 @@ class Fetch:
     lost_call: str = ""
 
 
+DEFAULT_RULES = Rules()
+
 #: For a call that only finishes jobs.
 NOTHING = Fetch("", 0, 0)
 
@@ -53,10 +56,10 @@ class JobQueue:
       client(redis.Redis)
       fetching_client(redis.Redis): A client that never sends a command twice by
         itself: jobs that were fetched twice would wait for their locks to end.
-      rules(str): What :func:`.rules_of` makes of the settings.
+      rules(Rules): What :func:`.rules_of` makes of the settings.
     """
 
-    def __init__(self, keys: QueueKeys, client: Any, fetching_client: Any, rules: str = "{}") -> None:
+    def __init__(self, keys: QueueKeys, client: Any, fetching_client: Any, rules: Rules = DEFAULT_RULES) -> None:
         self.keys = keys
         self.client = client
         self.fetching_client = fetching_client
@@ -85,7 +88,7 @@ class JobQueue:
             value for job, outcome in finished for value in (job.job_id, job.token, *outcome, job.started, job.stalls)
         ]
         suspects = f"+{fetch.suspects}" if fetch.is_together else fetch.suspects
-        head = [scripts.TIME, self.rules, fetch.count, fetch.call, suspects, policies, fetch.lost_call]
+        head = [scripts.TIME, *self.rules, fetch.count, fetch.call, suspects, policies, fetch.lost_call]
         client = self.client if fetch is NOTHING else self.fetching_client
         looks_at_all, self._looks_at_all = self._looks_at_all, True
         try:

@@ -57,7 +57,7 @@ def test_the_error_names_the_key_and_all_goes_on_after_its_repair(client, broker
         gate.may_end.set()
         wait_until(lambda: f"{key} is a" in caplog.text)
         if name in TO_FETCH:  # what has run is finished meanwhile
-            wait_until(lambda: client.zcard("emq:q:completed") == 1)
+            wait_until(lambda: client.zcard("emq:q:completed") >= 1)
             assert "post_process_message" not in caplog.text
         client.rename("saved", key) if had else client.delete(key)
         wait_until(lambda: client.zcard("emq:q:completed") == 9)

@@ -7,6 +7,7 @@ import pytest
 from dramatiq_echomq.broker.jobs import FetchedJob, NewJob, Outcome
 from dramatiq_echomq.broker.queue import Fetch, JobQueue
 from dramatiq_echomq.broker.replies import FAILED_INSTEAD, FINISHED, NOT_OWNED, Finished
+from dramatiq_echomq.broker.rules import Rules
 from dramatiq_echomq.protocol.keys import QueueKeys
 
 from ..support.job_data import JOB
@@ -14,10 +15,11 @@ from ..support.proxy import SendsTwice
 from ..support.queue_data import put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
-KEEPS_NONE = '{"keepCompleted": {"count": 0}, "keepFailed": {"count": 0}}'
+NO_RULES = Rules()
+KEEPS_NONE = Rules(keep_completed=0, keep_failed=0)
 
 
-def a_queue(client, finish_rules: str = "{}") -> JobQueue:
+def a_queue(client, finish_rules: Rules = NO_RULES) -> JobQueue:
     return JobQueue(QueueKeys("q"), client, client, finish_rules)
 
 

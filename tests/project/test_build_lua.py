@@ -87,7 +87,7 @@ def test_an_include_goes_once_and_above_what_needs_it(copy):
     )
 
 
-def test_what_is_included_rarely_is_made_when_it_is_called(copy):
+def test_what_is_included_rarely_is_made_when_the_first_of_it_is_called(copy):
     write_include(copy, "new/base", "-- Base.\nlocal base = 1\n")
     write_include(copy, "new/other", "-- Other.\nlocal other = 2\n")
     write_include(
@@ -96,20 +96,32 @@ def test_what_is_included_rarely_is_made_when_it_is_called(copy):
         "-- Rare.\n--- include new/base\n--- include new/other\n\n"
         "local function helper(x)\n  return x + other\nend\n\nlocal function rare(x)\n  return helper(x) + base\nend\n",
     )
-    built = write_command(copy, "new/base", "rarely new/rare", body="return rare(1)\n")
+    built = write_command(copy, "new/base", "rarely new/rare", body="return rare(1) + t.rare(2)\n")
 
     assert build(copy).returncode == 0
 
     assert built.read_text().partition("--]]\n")[2] == (
+        "\nlocal rarely -- returns what few calls need\n"
         "\n--- includes/new/base.lua\n-- Base.\nlocal base = 1\n"
-        "\n--- includes/new/rare.lua\nlocal function rare(...)\n"
-        "  --- includes/new/other.lua\n  -- Other.\n  local other = 2\n"
-        "\n  -- Rare.\n"
-        "\n  local function helper(x)\n    return x + other\n  end\n"
-        "\n  local function rare(x)\n    return helper(x) + base\n  end\n"
-        "  return rare(...)\nend\n"
-        "\n--- commands/new-0.lua\nreturn rare(1)\n"
+        "\nlocal rare\nrarely = function()\n  if not rare then\n"
+        "    --- includes/new/other.lua\n    -- Other.\n    local other = 2\n"
+        "\n    --- includes/new/rare.lua\n    -- Rare.\n"
+        "\n    local function helper(x)\n      return x + other\n    end\n"
+        "\n    local function rare(x)\n      return helper(x) + base\n    end\n"
+        "\n    rare = {\n      rare = rare,\n    }\n  end\n  return rare\nend\n"
+        "\n--- commands/new-0.lua\nreturn rarely().rare(1) + t.rare(2)\n"
     )
+
+
+def test_what_is_included_rarely_and_always_is_made_always(copy):
+    write_include(copy, "new/base", "-- Base.\nlocal function base()\n  return 1\nend\n")
+    write_include(copy, "new/left", "-- Left.\n--- include rarely new/base\nlocal left = base\n")
+    built = write_command(copy, "new/left", "new/base", body="return base()\n")
+
+    assert build(copy).returncode == 0
+
+    assert "rarely" not in built.read_text()
+    assert built.read_text().index("function base") < built.read_text().index("local left")
 
 
 def test_an_include_that_is_missing_is_named(copy):

@@ -4,19 +4,20 @@ lock of its own.
 
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for the server's
-      3 rules of the worker, a JSON object: worker, its name; lockDuration in ms; keepCompleted and keepFailed,
-        each a `count` and an `age` in s, where the job's own removeOnComplete or removeOnFail does not go
-        first; maxEventBytes, the longest result or reason that an event carries; metricsPoints, how many
-        minutes of BullMQ's metrics are kept, or 0
-      4 how many jobs to fetch, or 0
-      5 id of this call; the token of a lock is this, a colon and a number
-      6 how many suspects to fetch: jobs that have stalled before; with + before it, they may run
+      3 name of the worker  4 how long a lock lasts in ms, where neither the job nor its name says it
+      5 how many completed jobs are kept, 6 how many failed ones, 7 and for how many s, where the job's own
+        removeOnComplete or removeOnFail does not go first; each may be empty: then nothing is removed for it
+      8 the longest result or reason in bytes that an event carries
+      9 how many minutes of BullMQ's metrics are kept, or 0
+      10 how many jobs to fetch, or 0
+      11 id of this call; the token of a lock is this, a colon and a number
+      12 how many suspects to fetch: jobs that have stalled before; with + before it, they may run
         beside other suspects
-      7 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
-      8 id of an earlier call whose reply was lost, or empty: its jobs are returned again, and no others
-      9 1 to look at the types of all keys of the queue, 0 of those alone that are written without being
+      13 policies, a JSON object: by name of the job its lockDuration and maxStalledCount
+      14 id of an earlier call whose reply was lost, or empty: its jobs are returned again, and no others
+      15 1 to look at the types of all keys of the queue, 0 of those alone that are written without being
         read before
-      10 and on: seven for each job that has ended:
+      16 and on: seven for each job that has ended:
         id, token of the lock, "completed" or "failed", return value as JSON or the reason of the failure,
         stack trace as a JSON list of one text or empty, `ats` and `stc` that the job had when it was fetched
 
@@ -44,56 +45,75 @@ A job that is to finish twice is found finished, or an event says so of one that
 Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from its old end to each finished.
 --]]
 --- include values
---- include queue/keys
+--- include queue/common_keys
 --- include rarely queue/types
 --- include queue/meta
---- include queue/events
 --- include queue/wake
 --- include queue/due
 --- include queue/time
---- include finish/types_to_write
---- include finish/job
+--- include finish/fit
+--- include rarely finish/types_to_write
 --- include finish/jobs
+--- include rarely finish/left
 --- include rarely fetch/promote
 --- include fetch/jobs
 --- include rarely fetch/lost_call
 
-local queue = queue_at(ARGV[1])
-local rules = object(ARGV[3])
-local fetch = {
-  timestamp = time_in_ms(ARGV[2]), worker = rules.worker or "", lock_duration = number(rules.lockDuration) or 30000,
-  wanted = number(ARGV[4]), id = ARGV[5], suspects_wanted = number(ARGV[6]), is_together = ARGV[6]:sub(1, 1) == "+",
-  policies = object(ARGV[7]), jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
-}
-local lost_id, looks_at_all, first_part = ARGV[8], ARGV[9] == "1", 10
-local fetches, finishes = fetch.wanted > 0 or lost_id ~= "", #ARGV >= first_part
-local types = looks_at_all and fetches and types_of(queue, queue.limiter, "string")
-  or finishes and types_to_finish(queue) or {}
-local fault = refusal(queue, types)
+local FIRST_PART = 16
+local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+
+local queue, timestamp = common_keys(ARGV[1]), time_in_ms(ARGV[2])
+local wanted, lost_id, looks_at_all = tonumber(ARGV[10]), ARGV[14], ARGV[15] == "1"
+local fetches, finishes = wanted > 0 or lost_id ~= "", ARGV[FIRST_PART] ~= nil
+local fault = refusal(queue, looks_at_all and (fetches and types_of(queue, queue.limiter, "string") or types_to_write(queue)))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
+
+local outcomes, faults, has_finished = {}, {}, false
 if finishes then
-  trim_events(queue) -- first of all writes: Redis does it although it is full, and then what follows
+  local how = {
+    timestamp = timestamp, event_bytes = tonumber(ARGV[8]), metrics_points = tonumber(ARGV[9]), sizes = {},
+    keep = { completed = { count = tonumber(ARGV[5]) }, failed = { count = tonumber(ARGV[6]), age = tonumber(ARGV[7]) } },
+  }
+  fault = unfit_to_finish(queue, how)
+  if fault then
+    return redis.error_reply("ECHOMQ " .. fault)
+  end
+  outcomes, faults = finish_jobs(queue, FIRST_PART, how)
+  has_finished = how.has_written
 end
-local outcomes, faults, has_finished = finish_jobs(queue, first_part, fetch.timestamp, rules_from(rules))
-local due = fetches and next_due(queue)
+
+local fetch = {
+  timestamp = timestamp, worker = ARGV[3], lock_duration = ARGV[4], wanted = wanted, id = ARGV[11],
+  suspects_wanted = tonumber(ARGV[12]), is_together = ARGV[12]:sub(1, 1) == "+",
+  policies = ARGV[13] ~= "{}" and object(ARGV[13]) or nil, waiting = math.huge,
+  jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
+}
+local due
+if fetches then
+  -- What is hardly ever there, or only where there are delays, limits or priorities: one look tells that it is not.
+  fetch.may_be_limited = redis.call("EXISTS", queue.delayed, queue.paused, queue.limiter, queue.prefix .. "pc") > 0
+  due = fetch.may_be_limited and next_due(queue) or nil
+end
 if lost_id ~= "" then
   find_jobs_of_call(queue, fetch, lost_id)
 elseif fetches then
-  local is_due = due and due <= tonumber(fetch.timestamp)
-  local waiting = not queue.is_paused and how_many_wait(queue) or 0
-  fault = #types == 0 and (is_due or waiting > 0) and refusal(queue, types_to_fetch(queue))
+  queue.waiting_list = not (queue.is_paused or fetch.may_be_limited) and queue.wait or nil
+  local is_due = due and due <= tonumber(timestamp)
+  local waiting = not queue.is_paused and how_many_wait(queue, wanted) or 0
+  fault = not finishes and (is_due or waiting > 0) and unfit_to_fetch(queue)
   if fault then
     return redis.error_reply("ECHOMQ " .. fault)
   end
   if is_due then
-    trim_events(queue)
-    promote_due_jobs(queue, fetch.timestamp)
-    due, waiting = next_due(queue), not queue.is_paused and how_many_wait(queue) or 0
+    promote_due_jobs(queue, timestamp)
+    due, waiting = next_due(queue), not queue.is_paused and how_many_wait(queue, wanted) or 0
   end
   if waiting > 0 then
-    trim_events(queue)
+    if waiting <= wanted and not fetch.may_be_limited then
+      fetch.waiting = waiting
+    end
     fetch_jobs(queue, fetch)
     if #fetch.jobs > 0 and waiting > #fetch.jobs then
       wake(queue)
@@ -102,9 +122,17 @@ elseif fetches then
     attempt("ZREM", queue.marker, "0") -- that of another worker, which had no free thread and put it back
   end
 end
-if has_finished then
+if has_finished and (#fetch.jobs == 0 or queue.concurrency) then -- else there are others, as everybody sees
   tell_what_is_left(queue)
 end
-local numbers = { how_soon(due, fetch.timestamp), #fetch.skipped, fetch.skipped_together, fetch.unseen,
-  fetch.limited_for, unpack(outcomes) }
-return { table.concat(numbers, " "), fetch.jobs, unpack(faults) }
+
+local numbers = "-1 0 0 0 0"
+if due or #fetch.skipped > 0 or fetch.limited_for > 0 then
+  local due_in = due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
+  numbers = due_in .. " " .. #fetch.skipped .. " " .. fetch.skipped_together .. " " .. fetch.unseen
+    .. " " .. fetch.limited_for
+end
+if finishes then
+  numbers = numbers .. " " .. table.concat(outcomes, " ")
+end
+return { numbers, fetch.jobs, unpack(faults) }

@@ -37,7 +37,7 @@ local function remove(ids)
     if deduplication_id then
       forget_deduplication(deduplication_id, id)
     end
-    remove_job(queue, id)
+    remove_jobs(queue, { id })
     redis.call("DEL", prefix .. id .. ":lock", prefix .. id .. ":released")
   end
   removed = removed + #(ids or {})

@@ -86,7 +86,7 @@ local function remove(id)
   local state = take_out(id)
   redis.call("SREM", queue.stalled, id)
   release_deduplication_of_removed(id, fields[3])
-  remove_job(queue, id)
+  remove_jobs(queue, { id })
   emit(queue, "removed", id, "prev", state)
   if parent then
     leave_parent(parent, key)

@@ -48,10 +48,10 @@ local function retry(id)
   local fields = is_reserved(id) and {} or redis.call("HMGET", key, "name", "data", "priority", "parentKey", "parent",
     "opts")
   if not (fields[1] or fields[2]) then
-    remove_job(queue, id)
+    remove_jobs(queue, { id })
     return 0
   end
-  redis.call("HDEL", key, "stc", "atm", "defa", "failedReason", "stacktrace", "finishedOn", "processedOn",
+  redis.call("HDEL", key, "stc", "suspect", "atm", "defa", "failedReason", "stacktrace", "finishedOn", "processedOn",
     "returnvalue")
   tell_parent_of_retry({ parent_key = fields[4], parent = object(fields[5]) }, key)
   local priority = number(fields[3]) or 0

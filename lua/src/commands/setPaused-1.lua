@@ -14,7 +14,7 @@ Cost: O(1), or O(N) in the ids of the shorter list when both hold some.
 --- include queue/wake
 --- include queue/full
 --- include queue/join
---- include queue/due
+--- include queue/mark_due
 
 local prefix, event = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)

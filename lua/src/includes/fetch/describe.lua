@@ -1,29 +1,40 @@
 -- What a worker is told of a job that it gets. Takes the `fetch` of fetch/jobs. Needs:
 --- include values
 
-local SHORTEST_LOCK = 250 -- ms; less would keep its worker busy with renewing it
-
 -- The fields of a job, in the order in which the others count on them, or nil for no hash.
-local function read_fields(queue, id)
-  return attempt("HMGET", queue.prefix .. id, "name", "data", "ats", "stc", "defa", "opts", "pb", "timestamp",
-    "rjk", "suspect")
+local function read_fields(key)
+  local fields = attempt("HMGET", key, "name", "data", "ats", "stc", "defa", "opts", "timestamp", "rjk")
+  if fields and (fields[5] or fields[8]) then
+    fields[9] = redis.call("HGET", key, "pb")
+  end
+  return fields
 end
 
 -- A job as one text, which costs clients much less than ten values do: the lengths of its values, and these.
+-- `started` and `duration` are digits.
 local function describe(id, token, fields, started, duration)
-  local numbers = string.format(" %.0f %.0f %.0f %.0f ", started, counter(fields[4]), duration, counter(fields[8]))
-  local data, line = fields[2] or "", token .. numbers .. (fields[1] or "")
-  if fields[5] or fields[9] then
-    local reason, worker, scheduler = fields[5] or "", fields[7] or "", fields[9] or ""
-    return #id .. " " .. #data .. " " .. #line .. " " .. #reason .. " " .. #worker .. " " .. #scheduler .. "\n"
+  local stalls, timestamp = fields[4] and digits(counter(fields[4])) or "0", fields[7]
+  if not timestamp or #timestamp ~= 13 or not timestamp:find("^%d+$") then
+    timestamp = digits(counter(timestamp))
+  end
+  local data, name = fields[2] or "", fields[1] or ""
+  local line = token .. " " .. started .. " " .. stalls .. " " .. duration .. " " .. timestamp .. " " .. name
+  local lengths = string.format("%d %d %d", #id, #data, #line)
+  if fields[5] or fields[8] then
+    local reason, worker, scheduler = fields[5] or "", fields[9] or "", fields[8] or ""
+    return lengths .. string.format(" %d %d %d\n", #reason, #worker, #scheduler)
       .. id .. data .. line .. reason .. worker .. scheduler
   end
-  return #id .. " " .. #data .. " " .. #line .. "\n" .. id .. data .. line
+  return lengths .. "\n" .. id .. data .. line
 end
 
--- How long the lock of a job lasts in ms, and the policy for jobs of its name.
+-- How long the lock of a job lasts in ms, as digits, and the policy for jobs of its name, or nil.
 local function lock_duration_of(fetch, fields)
-  local opts, policy = object(fields[6]), fetch.policies[fields[1] or ""] or {}
-  local own = number(opts.lockDuration)
-  return own and own >= 1 and math.max(math.floor(own), SHORTEST_LOCK) or number(policy.lockDuration) or fetch.lock_duration, policy
+  local policy = fetch.policies and fetch.policies[fields[1] or ""]
+  local own = fields[6] and fields[6] ~= "{}" and number(object(fields[6]).lockDuration)
+  if own and own >= 1 then
+    return digits(math.max(math.floor(own), 250)), policy -- less would keep its worker busy with renewing it
+  end
+  local of_name = policy and number(policy.lockDuration)
+  return of_name and digits(of_name) or fetch.lock_duration, policy
 end

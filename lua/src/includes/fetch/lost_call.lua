@@ -9,11 +9,12 @@ local function find_jobs_of_call(queue, fetch, lost_id)
   local newest = redis.call("LRANGE", queue.active, 0, NEWEST_OF_ACTIVE - 1)
   for at = #newest, 1, -1 do
     local id = newest[at]
-    local token = attempt("GET", queue.prefix .. id .. ":lock")
-    local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(queue, id)
+    local key = queue.prefix .. id
+    local token = attempt("GET", key .. ":lock")
+    local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(key)
     if fields then
       local duration = lock_duration_of(fetch, fields)
-      fetch.jobs[#fetch.jobs + 1] = describe(id, token, fields, counter(fields[3]), duration)
+      fetch.jobs[#fetch.jobs + 1] = describe(id, token, fields, digits(counter(fields[3])), duration)
     end
   end
 end

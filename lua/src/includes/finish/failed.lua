@@ -15,19 +15,20 @@ end
 -- An event carries no longer reason than `most` bytes: the whole one is in the job's hash.
 local function emit_failed(queue, id, reason, most, attempts_made)
   emit(queue, "failed", id, "failedReason", #reason <= most and reason or first_bytes(reason, most), "prev", "active")
-  emit(queue, "retries-exhausted", id, "attemptsMade", digits(attempts_made))
+  emit(queue, "retries-exhausted", id, "attemptsMade", attempts_made)
 end
 
 -- Writes how a job failed, and tells the others. Returns what could not be told.
-local function fail_job(queue, id, job, reason, how)
-  local key, trace = queue.prefix .. id, {}
-  if how.stacktrace ~= "" then
-    trace = { "stacktrace", stacktrace_of(job.opts, job.stacktrace, how.stacktrace) }
+local function fail_job(queue, id, key, attempts, fields, opts, reason, how)
+  local trace, latest, found = {}, ARGV[how.at + 4], redis.call("HMGET", key, "stacktrace", "defa")
+  if latest ~= "" then
+    trace = { "stacktrace", stacktrace_of(opts, found[1], latest) }
   end
-  redis.call("HSET", key, "atm", digits(job.attempts), "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
-  if job.deferred_failure then
+  redis.call("HSET", key, "atm", attempts, "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
+  if found[2] then
     redis.call("HDEL", key, "defa")
   end
-  emit_failed(queue, id, reason, how.rules.event_bytes, job.attempts)
+  emit_failed(queue, id, reason, how.event_bytes, attempts)
+  local job = { opts = opts, parent_key = fields[2], parent = object(fields[3]) }
   return tell_parent_of_failure(job, key, reason, how.timestamp)
 end

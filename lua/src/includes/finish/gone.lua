@@ -1,6 +1,6 @@
 -- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
 --- include values
---- include queue/remove
+--- include queue/drop
 --- include rarely finish/next_job
 
 local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more

@@ -1,103 +1,87 @@
 -- How ONE job finishes that its worker holds: a script may do so with several. The queue's
 -- meta must have been read. Needs:
 --- include values
---- include queue/wake
---- include queue/remove
---- include finish/event
---- include finish/retention
+--- include rarely finish/outcome
+--- include rarely finish/retention
+--- include rarely finish/retain
 --- include rarely finish/failed
 --- include rarely finish/next_job
 --- include rarely finish/count
---- include rarely finish/gone
---- include rarely finish/outcome
+--- include rarely finish/faults
 --- include rarely parents/children
 --- include rarely parents/completion
 
-local GONE, FINISHED, FAILED_INSTEAD = -1, 1, 2
+local NO_OPTS = {}
 
--- What a worker says about the jobs that it finishes, decoded, as a table of what it must be.
-local function rules_from(rules)
-  return {
-    completed = retention(rules.keepCompleted), failed = retention(rules.keepFailed),
-    event_bytes = number(rules.maxEventBytes) or math.huge, metrics_points = number(rules.metricsPoints) or 0,
-  }
-end
-
-local function complete_job(queue, id, job, value, how)
-  local key = queue.prefix .. id
-  redis.call("HSET", key, "atm", job.attempts, "finishedOn", how.timestamp, "returnvalue", value)
-  if job.failed_reason then
+-- Writes how a job completed. Returns what could not be told to others.
+local function complete_job(queue, id, key, attempts, fields, how)
+  local value, parent_key, parent = how.value, fields[2], fields[3]
+  redis.call("HSET", key, "atm", attempts, "finishedOn", how.timestamp, "returnvalue", value)
+  if fields[6] then
     redis.call("HDEL", key, "failedReason")
   end
-  emit_completed(queue, id, value, how.rules.event_bytes)
-  return (job.parent_key or job.has_parent) and tell_parent_of_completion(job, key, value, how.timestamp)
-end
-
--- What went wrong, of what may have.
-local function faults_of(...)
-  local faults = {}
-  for at = 1, select("#", ...) do
-    faults[#faults + 1] = select(at, ...) or nil
+  if #value <= how.event_bytes then
+    redis.call("XADD", queue.events, "*", "event", "completed", "jobId", id, "returnvalue", value, "prev", "active")
+  else -- the stream holds some 10,000 events, and listeners of BullMQ need JSON: the result is in the job's hash
+    redis.call("XADD", queue.events, "*", "event", "completed", "jobId", id, "returnvalue", "null",
+      "returnvalueBytes", #value, "prev", "active")
   end
-  return faults
+  return (parent_key or parent) and tell_parent_of_completion(
+    { parent_key = parent_key, parent = object(parent) }, key, value, how.timestamp)
 end
 
 -- Finishes the job with an id. `how` is a table of
---   token       of the lock                   held        what the lock holds, or false
+--   at          the place of its arguments     held        what its lock holds, or false
 --   timestamp   in ms, as text
---   target      "completed" or "failed"       value       return value as JSON, or the reason
---   stacktrace  a JSON list, or ""            rules       of the worker, from rules_from
---   started     `ats` when it was fetched     stalls      `stc` when it was fetched
+--   target      "completed" or "failed"        value       return value as JSON, or the reason
+--   keep        by target the retention where the job does not say it
+--   event_bytes, metrics_points  as the worker says
 --   may_have_children  false when no job of the call has children that keep it from completing
 --   locks       gets the lock, to be deleted   ended       gets the id, by target, for a set of finished jobs
 -- that is pruned by the rule of the worker: what one command can do for all jobs of a call.
--- Returns the outcome as finishAndFetch does, a list of what went wrong, and true when something was
--- written.
+-- Returns the outcome as finishAndFetch does, and a list of what went wrong, if anything did; `how.has_written`
+-- becomes true when something was written.
 local function finish_job(queue, id, how)
   local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
-  if how.held ~= how.token then
-    return outcome_without_lock(queue, id, how.held, how)
+  local fields = how.held == ARGV[how.at + 1]
+    and redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "failedReason")
+  if not fields or not fields[1] and redis.call("EXISTS", key) == 0 then
+    return outcome_without_job(queue, id, how)
   end
-  local fields = redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "ats", "stacktrace", "defa",
-    "failedReason")
-  if not fields[6] and redis.call("EXISTS", key) == 0 then
-    local _, fault = end_gone_job(queue, id, timestamp)
-    return GONE, { fault }, true
-  end
-  local job = { opts = object(fields[1]), parent_key = fields[2], has_parent = fields[3], parent = object(fields[3]),
-    attempts = counter(fields[5]) + 1, stacktrace = fields[7], deferred_failure = fields[8], failed_reason = fields[9] }
-  local forbidden = target == "completed" and how.may_have_children and children_forbid(key, id)
+  local forbidden = how.may_have_children and target == "completed" and children_forbid(key, id)
   if forbidden then
     target = "failed"
   end
-  local keep = retention_of(target, job.opts, how.rules)
-  local is_kept_by_rule = keep == how.rules[target] and keep.count ~= 0
+  local opts = fields[1] and fields[1] ~= "{}" and object(fields[1]) or NO_OPTS
+  local keep = opts == NO_OPTS and how.keep[target] or retention_of(target, opts, how.keep)
+  local is_kept_by_rule = keep == how.keep[target] and keep.count ~= 0
   if is_kept_by_rule then
     local ended = how.ended[target] -- before the id leaves `active`: an error must not lose it
     ended[#ended + 1], ended[#ended + 2] = timestamp, id
   end
   how.locks[#how.locks + 1] = key .. ":lock"
-  remove_mark(queue, id)
+  if queue.has_marks then
+    redis.call("SREM", queue.stalled, id)
+  end
   redis.call("LREM", queue.active, -1, id)
-  local end_job = target == "failed" and fail_job or complete_job
-  local untold = end_job(queue, id, job, forbidden or how.value, how)
+  how.has_written = true
+  local attempts = fields[5] and digits(counter(fields[5]) + 1) or "1"
+  local untold
+  if target == "completed" then
+    untold = complete_job(queue, id, key, attempts, fields, how)
+  else
+    untold = fail_job(queue, id, key, attempts, fields, opts, forbidden or how.value, how)
+  end
   local not_followed = fields[4] and end_deduplication(queue, fields[4], id, timestamp)
   if not is_kept_by_rule then
+    how.sizes[target] = nil -- of the set: it becomes another
     retain(queue, queue[target], id, keep, timestamp)
   end
-  if how.rules.metrics_points >= 1 then
-    count_finished(queue, target, how.rules.metrics_points, timestamp)
+  if how.metrics_points >= 1 then
+    count_finished(queue, target, how.metrics_points, timestamp)
   end
-  local faults = (forbidden or untold or not_followed) and faults_of(forbidden, untold, not_followed)
-  return forbidden and FAILED_INSTEAD or FINISHED, faults, true
-end
-
--- Tells the others, once after the jobs of a call: that the queue is empty, or that its global
--- concurrency has a place again.
-local function tell_what_is_left(queue)
-  if redis.call("EXISTS", queue.wait, queue.active, queue.prioritized) == 0 then
-    redis.call("XADD", queue.events, "*", "event", "drained")
-  elseif queue.concurrency and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
-    wake(queue)
+  if forbidden or untold or not_followed then
+    return forbidden and 2 or 1, faults_of(forbidden, untold, not_followed)
   end
+  return "1"
 end

@@ -22,27 +22,28 @@ local function has_ended_by_this_call(queue, id, target, value, how)
     return false
   end
   local found = redis.call("HMGET", queue.prefix .. id, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
-  return counter(found[1]) == counter(how.started) and counter(found[2]) == counter(how.stalls) and found[3] == value
+  return counter(found[1]) == counter(ARGV[how.at + 5]) and counter(found[2]) == counter(ARGV[how.at + 6])
+    and found[3] == value
 end
 
--- The outcome for a job whose lock holds `held`, which is not its worker's token, a list of what
--- went wrong, and true when something was written. A call that was sent twice finds what the
--- first one has done.
-local function outcome_without_lock(queue, id, held, how)
-  local key, target = queue.prefix .. id, how.target
-  if held then
-    return NOT_OWNED, {}, false
+-- The outcome for a job whose hash is gone, or whose lock does not hold its worker's token, and a list of what
+-- went wrong. A call that was sent twice finds what the first one has done. Takes the `how` of finish/job.
+local function outcome_without_job(queue, id, how)
+  local key, target, token = queue.prefix .. id, how.target, ARGV[how.at + 1]
+  if how.held and how.held ~= token then
+    return NOT_OWNED
   elseif redis.call("EXISTS", key) == 1 then
     local forbidden = target == "completed" and children_forbid(key, id)
     if has_ended_by_this_call(queue, id, target, how.value, how) then
-      return FINISHED, {}, false
+      return FINISHED
     elseif forbidden and has_ended_by_this_call(queue, id, "failed", forbidden, how) then
-      return FAILED_INSTEAD, { forbidden }, false
+      return FAILED_INSTEAD, { forbidden }
     end
-    return NOT_OWNED, {}, false
-  elseif redis.call("LPOS", queue.active, id) then
+    return NOT_OWNED
+  elseif how.held or redis.call("LPOS", queue.active, id) then
+    how.has_written = true
     local _, fault = end_gone_job(queue, id, how.timestamp)
-    return GONE, { fault }, true
+    return GONE, { fault }
   end
-  return is_told_of(queue, id, target) and FINISHED or GONE, {}, false
+  return is_told_of(queue, id, target) and FINISHED or GONE
 end

@@ -1,7 +1,7 @@
 -- How a job comes to wait for a time. Needs:
 --- include values
 --- include queue/events
---- include queue/due
+--- include queue/mark_due
 
 local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
 

@@ -5,8 +5,9 @@
 
 -- Jobs of one priority are fetched in the order in which they came.
 local function priority_score(queue, priority)
-  local count = counter(redis.call("GET", queue.pc)) + 1
-  redis.call("SET", queue.pc, digits(count))
+  local key = queue.prefix .. "pc"
+  local count = counter(redis.call("GET", key)) + 1
+  redis.call("SET", key, digits(count))
   return digits(priority * 2 ^ 32 + count % 2 ^ 32)
 end
 

@@ -8,22 +8,24 @@ local function read_meta(queue)
   local is_hash = meta ~= nil
   meta = meta or {}
   queue.is_paused = meta[1] and true or false
-  queue.concurrency = number(meta[2])
-  local max_events = math.floor(number(meta[3]) or 10000)
-  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
+  queue.concurrency = meta[2] and number(meta[2]) or nil
+  local most = meta[3] and meta[3] ~= "10000" and number(meta[3]) -- which BullMQ writes into most queues
+  queue.max_events = most and most >= 0 and digits(math.floor(most)) or "10000"
   queue.version = meta[4] or ""
-  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  if meta[5] and meta[6] then
+    queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  end
   return is_hash
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
--- prefix. `types` are the keys that will be written, with their types.
+-- prefix. `types` are the keys that will be written, with their types, or nil.
 local function refusal(queue, types)
-  local fault = #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
+  local fault = types and #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
-  if queue.version:sub(1, 8) == "echomq:2" then
+  if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
   end

@@ -1,35 +1,13 @@
 -- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
 -- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
--- key of a queue. Needs no other include.
+-- key of a queue. Needs:
+--- include rarely queue/key_names
 
--- Texts and not tables: a script makes those anew in each call, for a check that most ids pass
--- at once.
-local NAMES = " wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events "
-  .. "id limiter priority repeat waiting-children "
-
--- The parts before the first colon and after the last one that only keys of a queue have. A
--- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`. Other
--- ids have no colon, or two: so says BullMQ.
-local FIRST_PARTS = " de dn echomq stalled-check "
-local LAST_PARTS = " lock released logs dependencies processed failed unsuccessful "
-
-local function is_one_of(names, name)
-  return name:find("^[a-z-]+$") and names:find(" " .. name .. " ", 1, true) and true or false
-end
-
--- Whether an id is the name of a key that is not a job's hash.
+-- Whether an id is the name of a key that is not a job's hash. Nearly all ids pass at once: names have a
+-- colon or are short, and none of these is hexadecimal.
 local function is_reserved(id)
-  if id:find("^%x[%x-]*$") then -- as nearly all ids are: none of the names is so
+  if #id > 16 and not id:find(":", 1, true) or id:find("^%x[%x-]*$") then
     return false
   end
-  local first = id:match("^([^:]*):")
-  if not first then
-    return id == "" or is_one_of(NAMES, id)
-  elseif first == "repeat" then
-    return not id:find(":%d+$")
-  elseif first == "metrics" then
-    return id:find("^metrics:%l+$") ~= nil or id:find("^metrics:%l+:data$") ~= nil
-  end
-  local _, colons = id:gsub(":", "")
-  return is_one_of(FIRST_PARTS, first) or colons ~= 2 and is_one_of(LAST_PARTS, id:match("([^:]*)$"))
+  return is_name_of_key(id)
 end

@@ -2,10 +2,11 @@
 
 -- All keys of a queue with their types.
 local function types_of(queue, ...)
+  local prefix = queue.prefix
   return {
     queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.prioritized, "zset", prefix .. "pc", "string", queue.completed, "zset", queue.failed, "zset",
     queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+    prefix .. "waiting-children", "zset", prefix .. "repeat", "zset", ...,
   }
 end

@@ -2,6 +2,7 @@
 --- include values
 --- include queue/events
 --- include finish/retention
+--- include finish/retain
 --- include finish/next_job
 --- include finish/metrics
 --- include parents/failure
