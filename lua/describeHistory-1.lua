@@ -24,7 +24,7 @@ Cost: O(1) for each event and minute that is looked at.
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
-  if type(value) == "string" and value:match("^%-?%d+$") then
+  if value and type(value) == "string" and value:find("^%-?%d+$") then
     return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
   end
   return 0
@@ -32,6 +32,9 @@ end
 
 -- A whole number as text, however large it is.
 local function digits(number)
+  if number > -2 ^ 31 and number < 2 ^ 31 and number % 1 == 0 then
+    return string.format("%d", number) -- which costs half
+  end
   return string.format("%.0f", number)
 end
 
@@ -70,20 +73,29 @@ local function attempt(...)
   return reply
 end
 
---- includes/queue/keys.lua
--- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
--- include; queue/meta adds what the meta says to the same table.
+--- includes/queue/common_keys.lua
+-- The keys that scripts need which run for each message, for whom each key costs something. Needs no other include.
 
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
+-- Those keys of the queue with a prefix that ends in a colon.
+local function common_keys(prefix)
   return {
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", completed = prefix .. "completed",
+    failed = prefix .. "failed", stalled = prefix .. "stalled", meta = prefix .. "meta", marker = prefix .. "marker",
+    events = prefix .. "events", limiter = prefix .. "limiter",
   }
+end
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`; queue/meta adds what the meta says to
+-- the same table. Needs:
+
+-- All keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  local queue = common_keys(prefix)
+  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
+  return queue
 end
 
 --- includes/queue/time.lua
@@ -92,11 +104,11 @@ end
 -- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
 -- workers differ, so only tests and other runtimes give one.
 local function time_in_ms(given)
-  if given and number(given) ~= 0 then
+  if given and given ~= "0" and number(given) ~= 0 then
     return given
   end
   local time = redis.call("TIME")
-  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+  return time[1] .. ("00000" .. time[2]):sub(-6, -4) -- seconds, and microseconds in as many digits as they need
 end
 
 --- commands/describeHistory-1.lua

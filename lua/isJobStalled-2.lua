@@ -15,7 +15,7 @@ Returns 1 or 0. Cost: O(N) in `active` for a job without a lock, else O(1).
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
-  if type(value) == "string" and value:match("^%-?%d+$") then
+  if value and type(value) == "string" and value:find("^%-?%d+$") then
     return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
   end
   return 0
@@ -23,6 +23,9 @@ end
 
 -- A whole number as text, however large it is.
 local function digits(number)
+  if number > -2 ^ 31 and number < 2 ^ 31 and number % 1 == 0 then
+    return string.format("%d", number) -- which costs half
+  end
   return string.format("%.0f", number)
 end
 

@@ -15,6 +15,8 @@ the job that has waited for its end (keepLastIfActive) is added.
 Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 --]]
 
+local rarely -- returns what few calls need
+
 --- includes/values.lua
 -- Values as they come out of Redis and JSON: whatever another program has written there, a
 -- script goes on with a sensible value. Needs no other include.
@@ -22,7 +24,7 @@ Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
-  if type(value) == "string" and value:match("^%-?%d+$") then
+  if value and type(value) == "string" and value:find("^%-?%d+$") then
     return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
   end
   return 0
@@ -30,6 +32,9 @@ end
 
 -- A whole number as text, however large it is.
 local function digits(number)
+  if number > -2 ^ 31 and number < 2 ^ 31 and number % 1 == 0 then
+    return string.format("%d", number) -- which costs half
+  end
   return string.format("%.0f", number)
 end
 
@@ -68,20 +73,29 @@ local function attempt(...)
   return reply
 end
 
---- includes/queue/keys.lua
--- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
--- include; queue/meta adds what the meta says to the same table.
+--- includes/queue/common_keys.lua
+-- The keys that scripts need which run for each message, for whom each key costs something. Needs no other include.
 
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
+-- Those keys of the queue with a prefix that ends in a colon.
+local function common_keys(prefix)
   return {
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", completed = prefix .. "completed",
+    failed = prefix .. "failed", stalled = prefix .. "stalled", meta = prefix .. "meta", marker = prefix .. "marker",
+    events = prefix .. "events", limiter = prefix .. "limiter",
   }
+end
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`; queue/meta adds what the meta says to
+-- the same table. Needs:
+
+-- All keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  local queue = common_keys(prefix)
+  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
+  return queue
 end
 
 --- includes/queue/types.lua
@@ -89,39 +103,13 @@ end
 
 -- All keys of a queue with their types.
 local function types_of(queue, ...)
+  local prefix = queue.prefix
   return {
     queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.prioritized, "zset", prefix .. "pc", "string", queue.completed, "zset", queue.failed, "zset",
     queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+    prefix .. "waiting-children", "zset", prefix .. "repeat", "zset", ...,
   }
-end
-
---- includes/types.lua
-local function mistyped(...)
-  -- Whether keys have the types that they should have. Needs:
-
-  -- What answers with a number if and only if a key has the type, or is not there. That costs
-  -- half of what TYPE costs.
-  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
-  -- What is wrong with the first key that holds something else than it should, or nil.
-  -- `types` is a list of a key, its type, a key, its type …
-  local function mistyped(types)
-    for at = 1, #types, 2 do
-      local key, should_be = types[at], types[at + 1]
-      local size = redis.pcall(SIZE[should_be], key)
-      if type(size) ~= "number" then
-        if not size.err:find("WRONGTYPE", 1, true) then
-          return key .. " may not be used by this user, or not from here"
-        end
-        local found = attempt("TYPE", key)
-        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-      end
-    end
-    return nil
-  end
-  return mistyped(...)
 end
 
 --- includes/queue/meta.lua
@@ -133,22 +121,24 @@ local function read_meta(queue)
   local is_hash = meta ~= nil
   meta = meta or {}
   queue.is_paused = meta[1] and true or false
-  queue.concurrency = number(meta[2])
-  local max_events = math.floor(number(meta[3]) or 10000)
-  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
+  queue.concurrency = meta[2] and number(meta[2]) or nil
+  local most = meta[3] and meta[3] ~= "10000" and number(meta[3]) -- which BullMQ writes into most queues
+  queue.max_events = most and most >= 0 and digits(math.floor(most)) or "10000"
   queue.version = meta[4] or ""
-  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  if meta[5] and meta[6] then
+    queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  end
   return is_hash
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
--- prefix. `types` are the keys that will be written, with their types.
+-- prefix. `types` are the keys that will be written, with their types, or nil.
 local function refusal(queue, types)
-  local fault = #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
+  local fault = types and #types > 0 and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
-  if queue.version:sub(1, 8) == "echomq:2" then
+  if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
   end
@@ -161,11 +151,11 @@ end
 -- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
 -- workers differ, so only tests and other runtimes give one.
 local function time_in_ms(given)
-  if given and number(given) ~= 0 then
+  if given and given ~= "0" and number(given) ~= 0 then
     return given
   end
   local time = redis.call("TIME")
-  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+  return time[1] .. ("00000" .. time[2]):sub(-6, -4) -- seconds, and microseconds in as many digits as they need
 end
 
 --- includes/queue/events.lua
@@ -191,38 +181,15 @@ end
 --- includes/queue/reserved.lua
 -- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
 -- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
--- key of a queue. Needs no other include.
+-- key of a queue. Needs:
 
--- Texts and not tables: a script makes those anew in each call, for a check that most ids pass
--- at once.
-local NAMES = " wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events "
-  .. "id limiter priority repeat waiting-children "
-
--- The parts before the first colon and after the last one that only keys of a queue have. A
--- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`. Other
--- ids have no colon, or two: so says BullMQ.
-local FIRST_PARTS = " de dn echomq stalled-check "
-local LAST_PARTS = " lock released logs dependencies processed failed unsuccessful "
-
-local function is_one_of(names, name)
-  return name:find("^[a-z-]+$") and names:find(" " .. name .. " ", 1, true) and true or false
-end
-
--- Whether an id is the name of a key that is not a job's hash.
+-- Whether an id is the name of a key that is not a job's hash. Nearly all ids pass at once: names have a
+-- colon or are short, and none of these is hexadecimal.
 local function is_reserved(id)
-  if id:find("^%x[%x-]*$") then -- as nearly all ids are: none of the names is so
+  if #id > 16 and not id:find(":", 1, true) or id:find("^%x[%x-]*$") then
     return false
   end
-  local first = id:match("^([^:]*):")
-  if not first then
-    return id == "" or is_one_of(NAMES, id)
-  elseif first == "repeat" then
-    return not id:find(":%d+$")
-  elseif first == "metrics" then
-    return id:find("^metrics:%l+$") ~= nil or id:find("^metrics:%l+:data$") ~= nil
-  end
-  local _, colons = id:gsub(":", "")
-  return is_one_of(FIRST_PARTS, first) or colons ~= 2 and is_one_of(LAST_PARTS, id:match("([^:]*)$"))
+  return rarely().is_name_of_key(id)
 end
 
 --- includes/queue/remove.lua
@@ -245,195 +212,17 @@ local function remove_jobs(queue, ids)
   end
 end
 
-local function remove_job(queue, id)
-  remove_jobs(queue, { id })
-end
-
--- Removes the mark of a job. Hardly ever is any job marked: that is looked at once in a script.
-local function remove_mark(queue, id)
-  if queue.has_marks == nil then
-    queue.has_marks = redis.call("SCARD", queue.stalled) > 0
-  end
-  if queue.has_marks then
-    redis.call("SREM", queue.stalled, id)
-  end
-end
-
--- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
--- not written again. Returns whether it was there.
-local function drop_from_active(queue, id)
-  redis.call("DEL", queue.prefix .. id .. ":lock")
-  remove_mark(queue, id)
-  return redis.call("LREM", queue.active, -1, id) > 0
-end
-
---- includes/queue/delay.lua
-local function delay(...)
-  --- includes/queue/due.lua
-  -- When the next delayed job is due. Needs:
-
-  local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
-
-  -- When the next delayed job is due in ms, or nil.
-  local function next_due(queue)
-    local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-    return score and math.floor(tonumber(score) / 4096)
-  end
-
-  -- In how many ms a job is due, or -1 for none.
-  local function how_soon(due, timestamp)
-    return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
-  end
-
-  -- Tells idle workers when the next delayed job is due.
-  local function mark_next_due(queue)
-    local due = next_due(queue)
-    if due then
-      redis.call("ZADD", queue.marker, digits(due), "1")
-    end
-  end
-
-  -- How a job comes to wait for a time. Needs:
-
-  local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
-
-  -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
-  -- more: a job may come a little late, and never before one that came earlier.
-  local function place_of(queue, due)
-    local lowest, highest = due * 4096, due * 4096 + 4095
-    local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
-      "WITHSCORES", "LIMIT", 0, 1)[2]
-    if not last then
-      return lowest
-    elseif tonumber(last) < highest or highest >= MOST_EXACT then
-      return math.min(tonumber(last) + 1, highest)
-    end
-    return place_of(queue, due + 1)
-  end
-
-  -- Delays a job.
-  local function delay(queue, id, due)
-    redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
-    emit(queue, "delayed", id, "delay", digits(due))
-    mark_next_due(queue)
-  end
-  return delay(...)
-end
-
---- includes/queue/join.lua
-local function join_lists(...)
-  -- How the lists `wait` and `paused` become one. Needs:
-
-  local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
-
-  -- When the job was added that a list lets go first, in ms.
-  local function age_of_next(queue, list)
-    return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
-  end
-
-  -- Moves all ids of one list to another, before those that are there or after them.
-  local function move_ids(from, to, goes_first)
-    local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
-    local ids = redis.call(pop, from, MOVED_TOGETHER)
-    while ids and #ids > 0 do
-      redis.call(push, to, unpack(ids))
-      ids = redis.call(pop, from, MOVED_TOGETHER)
-    end
-  end
-
-  -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
-  -- next job is older goes first, and the shorter one moves.
-  local function join_lists(queue, target)
-    local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
-    local longer, shorter = queue.wait, queue.paused
-    if paused > waiting then
-      longer, shorter = queue.paused, queue.wait
-    end
-    if waiting > 0 and paused > 0 then
-      local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
-      local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
-      move_ids(shorter, longer, shorter == first)
-    end
-    if target and target ~= longer and waiting + paused > 0 then
-      redis.call("RENAME", longer, target)
-    end
-    return target or longer
-  end
-  return join_lists(...)
-end
-
 --- includes/queue/wake.lua
 -- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
 -- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
 
--- Whether as many jobs are active as the queue's global concurrency allows.
-local function is_maxed(queue)
-  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
-end
-
--- Wakes an idle worker, unless none may fetch a job now.
+-- Wakes an idle worker, unless none may fetch a job now: the queue is paused, or as many jobs are active as its global
+-- concurrency allows.
 local function wake(queue)
-  if not queue.is_paused and not is_maxed(queue) then
+  local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
+  if not queue.is_paused and not is_maxed then
     redis.call("ZADD", queue.marker, 0, "0")
   end
-end
-
---- includes/queue/add.lua
-local function add_to_queue(...)
-  --- includes/queue/lists.lua
-  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-  -- jobs at any time. The queue's meta must have been read. Needs:
-
-  -- The list in which jobs without a priority wait, with all of them in it.
-  local function waiting_list(queue)
-    if not queue.waiting_list then
-      if not queue.is_paused then
-        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-      elseif redis.call("EXISTS", queue.wait) == 1 then
-        queue.waiting_list = join_lists(queue)
-      else
-        queue.waiting_list = queue.paused
-      end
-    end
-    return queue.waiting_list
-  end
-
-  --- includes/queue/line.lua
-  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
-  -- queue's meta must have been read. Needs:
-
-  -- Jobs of one priority are fetched in the order in which they came.
-  local function priority_score(queue, priority)
-    local count = counter(redis.call("GET", queue.pc)) + 1
-    redis.call("SET", queue.pc, digits(count))
-    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-  end
-
-  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-  local function make_available(queue, id, priority, push)
-    if priority > 0 then
-      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-    else
-      redis.call(push, waiting_list(queue), id)
-    end
-  end
-
-  -- How a new job, whose hash is there, comes into a queue. Needs:
-
-  -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
-  -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-  local function add_to_queue(queue, id, name, priority, due, is_first)
-    emit_last(queue, "added", id, "name", name)
-    if due > 0 then
-      delay(queue, id, due)
-    else
-      make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-      wake(queue)
-      emit(queue, "waiting", id)
-    end
-  end
-  return add_to_queue(...)
 end
 
 --- includes/finish/deduplication.lua
@@ -495,7 +284,7 @@ local function add_next_job(queue, deduplication_id, timestamp)
   if redis.call("EXISTS", stored) == 0 then
     return nil
   end
-  local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+  local fault = rarely().mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
   if fault then
     return "the job that waits for its end was not added: " .. fault
   end
@@ -507,7 +296,7 @@ local function add_next_job(queue, deduplication_id, timestamp)
   redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
     "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
     unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+  rarely().add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
     opts.lifo == true)
   if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
     attempt("SADD", dependencies, queue.prefix .. id)
@@ -551,50 +340,8 @@ end
 -- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
 -- node of a cluster, or for an ACL user that may not touch them.
 local function unfit_parent(parent)
-  return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+  return rarely().mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
     parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
-end
-
---- includes/queue/line.lua
-local function make_available(...)
-  --- includes/queue/lists.lua
-  -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-  -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-  -- jobs at any time. The queue's meta must have been read. Needs:
-
-  -- The list in which jobs without a priority wait, with all of them in it.
-  local function waiting_list(queue)
-    if not queue.waiting_list then
-      if not queue.is_paused then
-        queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-      elseif redis.call("EXISTS", queue.wait) == 1 then
-        queue.waiting_list = join_lists(queue)
-      else
-        queue.waiting_list = queue.paused
-      end
-    end
-    return queue.waiting_list
-  end
-
-  -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
-  -- queue's meta must have been read. Needs:
-
-  -- Jobs of one priority are fetched in the order in which they came.
-  local function priority_score(queue, priority)
-    local count = counter(redis.call("GET", queue.pc)) + 1
-    redis.call("SET", queue.pc, digits(count))
-    return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-  end
-
-  -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-  local function make_available(queue, id, priority, push)
-    if priority > 0 then
-      redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
-    else
-      redis.call(push, waiting_list(queue), id)
-    end
-  end
-  return make_available(...)
 end
 
 --- includes/parents/release.lua
@@ -611,12 +358,221 @@ local function release_parent(parent, from, timestamp)
   local attributes = redis.call("HMGET", parent.key, "priority", "delay")
   local own_delay = number(attributes[2]) or 0
   if own_delay > 0 then
-    delay(queue, parent.id, tonumber(timestamp) + own_delay)
+    rarely().delay(queue, parent.id, tonumber(timestamp) + own_delay)
   else
-    make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
+    rarely().make_available(queue, parent.id, number(attributes[1]) or 0, "RPUSH")
     wake(queue)
     emit(queue, "waiting", parent.id, "prev", "waiting-children")
   end
+end
+
+local rare
+rarely = function()
+  if not rare then
+    --- includes/types.lua
+    -- Whether keys have the types that they should have. Needs:
+
+    -- What answers with a number if and only if a key has the type, or is not there. That costs
+    -- half of what TYPE costs.
+    local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+    -- What is wrong with the first key that holds something else than it should, or nil.
+    -- `types` is a list of a key, its type, a key, its type …
+    local function mistyped(types)
+      for at = 1, #types, 2 do
+        local key, should_be = types[at], types[at + 1]
+        local size = redis.pcall(SIZE[should_be], key)
+        if type(size) ~= "number" then
+          if not size.err:find("WRONGTYPE", 1, true) then
+            return key .. " may not be used by this user, or not from here"
+          end
+          local found = attempt("TYPE", key)
+          return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+        end
+      end
+      return nil
+    end
+
+    --- includes/queue/key_names.lua
+    -- Which names the keys of a queue have. Needs no other include.
+
+    local NAMES = " wait paused active delayed prioritized pc completed failed stalled stalled-check meta marker events "
+      .. "id limiter priority repeat waiting-children "
+
+    -- The parts before the first colon and after the last one that only keys of a queue have. A
+    -- job of a scheduler is `repeat:<scheduler>:<ms>`, the scheduler itself `repeat:<scheduler>`. Other
+    -- ids have no colon, or two: so says BullMQ.
+    local FIRST_PARTS = " de dn echomq stalled-check "
+    local LAST_PARTS = " lock released logs dependencies processed failed unsuccessful "
+
+    local function is_one_of(names, name)
+      return name:find("^[a-z-]+$") and names:find(" " .. name .. " ", 1, true) and true or false
+    end
+
+    -- Whether an id is the name of a key that is not a job's hash.
+    local function is_name_of_key(id)
+      local first = id:match("^([^:]*):")
+      if not first then
+        return id == "" or is_one_of(NAMES, id)
+      elseif first == "repeat" then
+        return not id:find(":%d+$")
+      elseif first == "metrics" then
+        return id:find("^metrics:%l+$") ~= nil or id:find("^metrics:%l+:data$") ~= nil
+      end
+      local _, colons = id:gsub(":", "")
+      return is_one_of(FIRST_PARTS, first) or colons ~= 2 and is_one_of(LAST_PARTS, id:match("([^:]*)$"))
+    end
+
+    --- includes/queue/due.lua
+    -- When the next delayed job is due. Needs no other include.
+
+    -- When the next delayed job is due in ms, or nil.
+    local function next_due(queue)
+      local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+      return score and math.floor(tonumber(score) / 4096)
+    end
+
+    --- includes/queue/mark_due.lua
+    -- How idle workers learn when the next delayed job is due. Needs:
+
+    local function mark_next_due(queue)
+      local due = next_due(queue)
+      if due then
+        redis.call("ZADD", queue.marker, digits(due), "1")
+      end
+    end
+
+    --- includes/queue/delay.lua
+    -- How a job comes to wait for a time. Needs:
+
+    local MOST_EXACT = 2 ^ 53 -- beyond it, doubles have no room for places in a ms
+
+    -- A ms has 4,096 places for jobs, which keep their order. When they are taken, the next ms has
+    -- more: a job may come a little late, and never before one that came earlier.
+    local function place_of(queue, due)
+      local lowest, highest = due * 4096, due * 4096 + 4095
+      local last = redis.call("ZREVRANGEBYSCORE", queue.delayed, digits(highest), digits(lowest),
+        "WITHSCORES", "LIMIT", 0, 1)[2]
+      if not last then
+        return lowest
+      elseif tonumber(last) < highest or highest >= MOST_EXACT then
+        return math.min(tonumber(last) + 1, highest)
+      end
+      return place_of(queue, due + 1)
+    end
+
+    -- Delays a job.
+    local function delay(queue, id, due)
+      redis.call("ZADD", queue.delayed, digits(place_of(queue, due)), id)
+      emit(queue, "delayed", id, "delay", digits(due))
+      mark_next_due(queue)
+    end
+
+    --- includes/queue/join.lua
+    -- How the lists `wait` and `paused` become one. Needs:
+
+    local MOVED_TOGETHER = 1000 -- ids in one command; Lua unpacks no more than 8,000
+
+    -- When the job was added that a list lets go first, in ms.
+    local function age_of_next(queue, list)
+      return number(attempt("HGET", queue.prefix .. redis.call("LINDEX", list, -1), "timestamp")) or 0
+    end
+
+    -- Moves all ids of one list to another, before those that are there or after them.
+    local function move_ids(from, to, goes_first)
+      local pop, push = goes_first and "LPOP" or "RPOP", goes_first and "RPUSH" or "LPUSH"
+      local ids = redis.call(pop, from, MOVED_TOGETHER)
+      while ids and #ids > 0 do
+        redis.call(push, to, unpack(ids))
+        ids = redis.call(pop, from, MOVED_TOGETHER)
+      end
+    end
+
+    -- Joins both lists into `target`, by default the longer one, and returns its key. The list whose
+    -- next job is older goes first, and the shorter one moves.
+    local function join_lists(queue, target)
+      local waiting, paused = redis.call("LLEN", queue.wait), redis.call("LLEN", queue.paused)
+      local longer, shorter = queue.wait, queue.paused
+      if paused > waiting then
+        longer, shorter = queue.paused, queue.wait
+      end
+      if waiting > 0 and paused > 0 then
+        local ages = { age_of_next(queue, queue.wait), age_of_next(queue, queue.paused) }
+        local first = (ages[1] < ages[2] or ages[1] == ages[2] and target ~= queue.wait) and queue.wait or queue.paused
+        move_ids(shorter, longer, shorter == first)
+      end
+      if target and target ~= longer and waiting + paused > 0 then
+        redis.call("RENAME", longer, target)
+      end
+      return target or longer
+    end
+
+    --- includes/queue/lists.lua
+    -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+    -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+    -- jobs at any time. The queue's meta must have been read. Needs:
+
+    -- The list in which jobs without a priority wait, with all of them in it.
+    local function waiting_list(queue)
+      if not queue.waiting_list then
+        if not queue.is_paused then
+          queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+        elseif redis.call("EXISTS", queue.wait) == 1 then
+          queue.waiting_list = join_lists(queue)
+        else
+          queue.waiting_list = queue.paused
+        end
+      end
+      return queue.waiting_list
+    end
+
+    --- includes/queue/line.lua
+    -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+    -- queue's meta must have been read. Needs:
+
+    -- Jobs of one priority are fetched in the order in which they came.
+    local function priority_score(queue, priority)
+      local key = queue.prefix .. "pc"
+      local count = counter(redis.call("GET", key)) + 1
+      redis.call("SET", key, digits(count))
+      return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+    end
+
+    -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+    local function make_available(queue, id, priority, push)
+      if priority > 0 then
+        redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+      else
+        redis.call(push, waiting_list(queue), id)
+      end
+    end
+
+    --- includes/queue/add.lua
+    -- How a new job, whose hash is there, comes into a queue. Needs:
+
+    -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+    -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+    local function add_to_queue(queue, id, name, priority, due, is_first)
+      emit_last(queue, "added", id, "name", name)
+      if due > 0 then
+        delay(queue, id, due)
+      else
+        make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+        wake(queue)
+        emit(queue, "waiting", id)
+      end
+    end
+
+    rare = {
+      add_to_queue = add_to_queue,
+      delay = delay,
+      is_name_of_key = is_name_of_key,
+      join_lists = join_lists,
+      make_available = make_available,
+      mistyped = mistyped,
+    }
+  end
+  return rare
 end
 
 --- commands/removeJobs-1.lua
@@ -682,7 +638,7 @@ local function remove(id)
   local state = take_out(id)
   redis.call("SREM", queue.stalled, id)
   release_deduplication_of_removed(id, fields[3])
-  remove_job(queue, id)
+  remove_jobs(queue, { id })
   emit(queue, "removed", id, "prev", state)
   if parent then
     leave_parent(parent, key)

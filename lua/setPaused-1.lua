@@ -10,20 +10,31 @@ The ids of `wait` move to `paused`, or back. Returns 1.
 Cost: O(1), or O(N) in the ids of the shorter list when both hold some.
 --]]
 
---- includes/queue/keys.lua
--- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
--- include; queue/meta adds what the meta says to the same table.
+local rarely -- returns what few calls need
 
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
+--- includes/queue/common_keys.lua
+-- The keys that scripts need which run for each message, for whom each key costs something. Needs no other include.
+
+-- Those keys of the queue with a prefix that ends in a colon.
+local function common_keys(prefix)
   return {
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", completed = prefix .. "completed",
+    failed = prefix .. "failed", stalled = prefix .. "stalled", meta = prefix .. "meta", marker = prefix .. "marker",
+    events = prefix .. "events", limiter = prefix .. "limiter",
   }
+end
+
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`; queue/meta adds what the meta says to
+-- the same table. Needs:
+
+-- All keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  local queue = common_keys(prefix)
+  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
+  return queue
 end
 
 --- includes/queue/types.lua
@@ -31,11 +42,12 @@ end
 
 -- All keys of a queue with their types.
 local function types_of(queue, ...)
+  local prefix = queue.prefix
   return {
     queue.wait, "list", queue.paused, "list", queue.active, "list", queue.delayed, "zset",
-    queue.prioritized, "zset", queue.pc, "string", queue.completed, "zset", queue.failed, "zset",
+    queue.prioritized, "zset", prefix .. "pc", "string", queue.completed, "zset", queue.failed, "zset",
     queue.stalled, "set", queue.meta, "hash", queue.marker, "zset", queue.events, "stream",
-    queue["waiting-children"], "zset", queue["repeat"], "zset", ...,
+    prefix .. "waiting-children", "zset", prefix .. "repeat", "zset", ...,
   }
 end
 
@@ -46,7 +58,7 @@ end
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
-  if type(value) == "string" and value:match("^%-?%d+$") then
+  if value and type(value) == "string" and value:find("^%-?%d+$") then
     return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
   end
   return 0
@@ -54,6 +66,9 @@ end
 
 -- A whole number as text, however large it is.
 local function digits(number)
+  if number > -2 ^ 31 and number < 2 ^ 31 and number % 1 == 0 then
+    return string.format("%d", number) -- which costs half
+  end
   return string.format("%.0f", number)
 end
 
@@ -92,33 +107,6 @@ local function attempt(...)
   return reply
 end
 
---- includes/types.lua
-local function mistyped(...)
-  -- Whether keys have the types that they should have. Needs:
-
-  -- What answers with a number if and only if a key has the type, or is not there. That costs
-  -- half of what TYPE costs.
-  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
-  -- What is wrong with the first key that holds something else than it should, or nil.
-  -- `types` is a list of a key, its type, a key, its type …
-  local function mistyped(types)
-    for at = 1, #types, 2 do
-      local key, should_be = types[at], types[at + 1]
-      local size = redis.pcall(SIZE[should_be], key)
-      if type(size) ~= "number" then
-        if not size.err:find("WRONGTYPE", 1, true) then
-          return key .. " may not be used by this user, or not from here"
-        end
-        local found = attempt("TYPE", key)
-        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-      end
-    end
-    return nil
-  end
-  return mistyped(...)
-end
-
 --- includes/queue/meta.lua
 -- What the meta of a queue says, and why a script may refuse the queue. Needs:
 
@@ -128,22 +116,24 @@ local function read_meta(queue)
   local is_hash = meta ~= nil
   meta = meta or {}
   queue.is_paused = meta[1] and true or false
-  queue.concurrency = number(meta[2])
-  local max_events = math.floor(number(meta[3]) or 10000)
-  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
+  queue.concurrency = meta[2] and number(meta[2]) or nil
+  local most = meta[3] and meta[3] ~= "10000" and number(meta[3]) -- which BullMQ writes into most queues
+  queue.max_events = most and most >= 0 and digits(math.floor(most)) or "10000"
   queue.version = meta[4] or ""
-  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  if meta[5] and meta[6] then
+    queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  end
   return is_hash
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
--- prefix. `types` are the keys that will be written, with their types.
+-- prefix. `types` are the keys that will be written, with their types, or nil.
 local function refusal(queue, types)
-  local fault = #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
+  local fault = types and #types > 0 and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
-  if queue.version:sub(1, 8) == "echomq:2" then
+  if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
   end
@@ -154,14 +144,11 @@ end
 -- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
 -- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
 
--- Whether as many jobs are active as the queue's global concurrency allows.
-local function is_maxed(queue)
-  return queue.concurrency ~= nil and redis.call("LLEN", queue.active) >= queue.concurrency
-end
-
--- Wakes an idle worker, unless none may fetch a job now.
+-- Wakes an idle worker, unless none may fetch a job now: the queue is paused, or as many jobs are active as its global
+-- concurrency allows.
 local function wake(queue)
-  if not queue.is_paused and not is_maxed(queue) then
+  local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
+  if not queue.is_paused and not is_maxed then
     redis.call("ZADD", queue.marker, 0, "0")
   end
 end
@@ -221,9 +208,7 @@ local function join_lists(queue, target)
 end
 
 --- includes/queue/due.lua
--- When the next delayed job is due. Needs:
-
-local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
+-- When the next delayed job is due. Needs no other include.
 
 -- When the next delayed job is due in ms, or nil.
 local function next_due(queue)
@@ -231,17 +216,48 @@ local function next_due(queue)
   return score and math.floor(tonumber(score) / 4096)
 end
 
--- In how many ms a job is due, or -1 for none.
-local function how_soon(due, timestamp)
-  return due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
-end
+--- includes/queue/mark_due.lua
+-- How idle workers learn when the next delayed job is due. Needs:
 
--- Tells idle workers when the next delayed job is due.
 local function mark_next_due(queue)
   local due = next_due(queue)
   if due then
     redis.call("ZADD", queue.marker, digits(due), "1")
   end
+end
+
+local rare
+rarely = function()
+  if not rare then
+    --- includes/types.lua
+    -- Whether keys have the types that they should have. Needs:
+
+    -- What answers with a number if and only if a key has the type, or is not there. That costs
+    -- half of what TYPE costs.
+    local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+    -- What is wrong with the first key that holds something else than it should, or nil.
+    -- `types` is a list of a key, its type, a key, its type …
+    local function mistyped(types)
+      for at = 1, #types, 2 do
+        local key, should_be = types[at], types[at + 1]
+        local size = redis.pcall(SIZE[should_be], key)
+        if type(size) ~= "number" then
+          if not size.err:find("WRONGTYPE", 1, true) then
+            return key .. " may not be used by this user, or not from here"
+          end
+          local found = attempt("TYPE", key)
+          return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+        end
+      end
+      return nil
+    end
+
+    rare = {
+      mistyped = mistyped,
+    }
+  end
+  return rare
 end
 
 --- commands/setPaused-1.lua

@@ -13,6 +13,8 @@ Returns a list of failures: id, reason, stalls, worker, name and data each.
 Cost: O(log N) for each failure; one lookup without any.
 --]]
 
+local rarely -- returns what few calls need
+
 --- includes/values.lua
 -- Values as they come out of Redis and JSON: whatever another program has written there, a
 -- script goes on with a sensible value. Needs no other include.
@@ -20,7 +22,7 @@ Cost: O(log N) for each failure; one lookup without any.
 -- A counter as a job's hash holds it; what is no whole number counts as 0, and one too
 -- large to count on as the largest.
 local function counter(value)
-  if type(value) == "string" and value:match("^%-?%d+$") then
+  if value and type(value) == "string" and value:find("^%-?%d+$") then
     return math.max(math.min(tonumber(value), 2 ^ 53), -2 ^ 53)
   end
   return 0
@@ -28,6 +30,9 @@ end
 
 -- A whole number as text, however large it is.
 local function digits(number)
+  if number > -2 ^ 31 and number < 2 ^ 31 and number % 1 == 0 then
+    return string.format("%d", number) -- which costs half
+  end
   return string.format("%.0f", number)
 end
 
@@ -66,47 +71,29 @@ local function attempt(...)
   return reply
 end
 
---- includes/queue/keys.lua
--- The keys of a queue, in one table that the other includes take as `queue`. Needs no other
--- include; queue/meta adds what the meta says to the same table.
+--- includes/queue/common_keys.lua
+-- The keys that scripts need which run for each message, for whom each key costs something. Needs no other include.
 
--- The keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
+-- Those keys of the queue with a prefix that ends in a colon.
+local function common_keys(prefix)
   return {
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", pc = prefix .. "pc",
-    completed = prefix .. "completed", failed = prefix .. "failed", stalled = prefix .. "stalled",
-    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events", limiter = prefix .. "limiter",
-    ["waiting-children"] = prefix .. "waiting-children", ["repeat"] = prefix .. "repeat",
-    untold = prefix .. "stalled-check:untold", ["untold-jobs"] = prefix .. "stalled-check:untold:jobs",
+    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", completed = prefix .. "completed",
+    failed = prefix .. "failed", stalled = prefix .. "stalled", meta = prefix .. "meta", marker = prefix .. "marker",
+    events = prefix .. "events", limiter = prefix .. "limiter",
   }
 end
 
---- includes/types.lua
-local function mistyped(...)
-  -- Whether keys have the types that they should have. Needs:
+--- includes/queue/keys.lua
+-- The keys of a queue, in one table that the other includes take as `queue`; queue/meta adds what the meta says to
+-- the same table. Needs:
 
-  -- What answers with a number if and only if a key has the type, or is not there. That costs
-  -- half of what TYPE costs.
-  local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
-
-  -- What is wrong with the first key that holds something else than it should, or nil.
-  -- `types` is a list of a key, its type, a key, its type …
-  local function mistyped(types)
-    for at = 1, #types, 2 do
-      local key, should_be = types[at], types[at + 1]
-      local size = redis.pcall(SIZE[should_be], key)
-      if type(size) ~= "number" then
-        if not size.err:find("WRONGTYPE", 1, true) then
-          return key .. " may not be used by this user, or not from here"
-        end
-        local found = attempt("TYPE", key)
-        return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
-      end
-    end
-    return nil
-  end
-  return mistyped(...)
+-- All keys of the queue with a prefix that ends in a colon.
+local function queue_at(prefix)
+  local queue = common_keys(prefix)
+  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
+  return queue
 end
 
 --- includes/queue/meta.lua
@@ -118,22 +105,24 @@ local function read_meta(queue)
   local is_hash = meta ~= nil
   meta = meta or {}
   queue.is_paused = meta[1] and true or false
-  queue.concurrency = number(meta[2])
-  local max_events = math.floor(number(meta[3]) or 10000)
-  queue.max_events = max_events > 0 and digits(max_events) or max_events == 0 and "0" or "10000" -- not "-0"
+  queue.concurrency = meta[2] and number(meta[2]) or nil
+  local most = meta[3] and meta[3] ~= "10000" and number(meta[3]) -- which BullMQ writes into most queues
+  queue.max_events = most and most >= 0 and digits(math.floor(most)) or "10000"
   queue.version = meta[4] or ""
-  queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  if meta[5] and meta[6] then
+    queue.rate_limit = { max = number(meta[5]), duration = number(meta[6]) }
+  end
   return is_hash
 end
 
 -- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
--- prefix. `types` are the keys that will be written, with their types.
+-- prefix. `types` are the keys that will be written, with their types, or nil.
 local function refusal(queue, types)
-  local fault = #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
+  local fault = types and #types > 0 and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
     return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
   end
-  if queue.version:sub(1, 8) == "echomq:2" then
+  if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
   end
@@ -146,11 +135,45 @@ end
 -- The time in ms, as text: the one that the caller gave, or the server's for 0 or none. The clocks of
 -- workers differ, so only tests and other runtimes give one.
 local function time_in_ms(given)
-  if given and number(given) ~= 0 then
+  if given and given ~= "0" and number(given) ~= 0 then
     return given
   end
   local time = redis.call("TIME")
-  return digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+  return time[1] .. ("00000" .. time[2]):sub(-6, -4) -- seconds, and microseconds in as many digits as they need
+end
+
+local rare
+rarely = function()
+  if not rare then
+    --- includes/types.lua
+    -- Whether keys have the types that they should have. Needs:
+
+    -- What answers with a number if and only if a key has the type, or is not there. That costs
+    -- half of what TYPE costs.
+    local SIZE = { list = "LLEN", zset = "ZCARD", set = "SCARD", hash = "HLEN", stream = "XLEN", string = "STRLEN" }
+
+    -- What is wrong with the first key that holds something else than it should, or nil.
+    -- `types` is a list of a key, its type, a key, its type …
+    local function mistyped(types)
+      for at = 1, #types, 2 do
+        local key, should_be = types[at], types[at + 1]
+        local size = redis.pcall(SIZE[should_be], key)
+        if type(size) ~= "number" then
+          if not size.err:find("WRONGTYPE", 1, true) then
+            return key .. " may not be used by this user, or not from here"
+          end
+          local found = attempt("TYPE", key)
+          return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+        end
+      end
+      return nil
+    end
+
+    rare = {
+      mistyped = mistyped,
+    }
+  end
+  return rare
 end
 
 --- commands/takeUntold-1.lua
