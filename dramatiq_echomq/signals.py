@@ -143,6 +143,12 @@ class RecoverySignals(Middleware):
         """
 
 
+class RecoveringMiddleware(Middleware):
+    """Base class of middleware that brings back the jobs of dead workers, by
+    which a broker of this package sees that it has one.
+    """
+
+
 def send_signal(broker: Broker, signal: str, *args: Any, **kwargs: Any) -> None:
     """Call a hook of every middleware that has it, the last added first.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from logging import Logger
 from typing import Any
 
-from dramatiq import Broker, MessageProxy
+from dramatiq import Broker, MessageProxy, Worker
 from dramatiq.logging import get_logger
 from dramatiq.middleware import Interrupt
 
@@ -15,7 +15,7 @@ from ..protocol.logtext import ids_text, on_one_line
 from ..protocol.records import STALLED, FailedJob
 from ..protocol.replies import failed_job_from
 from ..protocol.scripts import load
-from ..signals import RecoverySignals
+from ..signals import RecoveringMiddleware, RecoverySignals
 from .encoding import dramatiq_message_from
 from .failure_hooks import OUTAGES, tell_failure
 from .jobs import FetchedJob, JobMessage
@@ -46,6 +46,13 @@ class StalledFailures(RecoverySignals):
         self.client = client
         self.prefix = prefix
         self._troubled: set[str] = set()
+
+    def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        if not any(isinstance(middleware, RecoveringMiddleware) for middleware in broker.middleware):
+            self.logger.info(
+                "This worker brings back no jobs of dead workers: its broker has no StalledCheckerMiddleware. "
+                "Add one, unless other workers of its queues or `dramatiq-echomq run` do it."
+            )
 
     def after_queue_swept(self, broker: Broker, queue_name: str) -> None:
         try:

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from logging import Logger
 from typing import Any, NoReturn
 
-from dramatiq import Broker, Middleware, Worker
+from dramatiq import Broker, Worker
 from dramatiq.logging import get_logger
 
 from ..errors import SettingError
 from ..protocol.clients import client_from, own_client
 from ..settings import Settings
+from ..signals import RecoveringMiddleware
 from ..validation import require_client, require_hash_tag, require_no_others
 from .recoverer import Recoverer
 from .sweeper import Sweeper
@@ -22,7 +23,7 @@ RESENDING = 0.1
 STOP_TIMEOUT = 5.0
 
 
-class StalledCheckerMiddleware(Middleware):
+class StalledCheckerMiddleware(RecoveringMiddleware):
     """Middleware that brings back the jobs of dead workers.  Each worker
     process runs one thread that checks the worker's queues under
     ``emq:<queue>``; however many workers there are, a queue is checked once

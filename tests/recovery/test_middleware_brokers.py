@@ -7,9 +7,9 @@ from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.brokers.stub import StubBroker
 
-from dramatiq_echomq import StalledCheckerMiddleware
+from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
 
-from ..support.brokers import Recorder, booted, sweepers, working
+from ..support.brokers import Recorder, booted, lines, sweepers, working
 from ..support.queue_data import put, state
 from ..support.servers import wait_until
 
@@ -103,3 +103,21 @@ def test_the_given_client_goes_before_the_brokers(client, redis_url):
     recorder = equip(broker, client=client)
     with booted(broker, "q"):
         wait_until(lambda: recorder.named("check"))
+
+
+@pytest.mark.parametrize("has_checker", [True, False])
+def test_a_worker_of_an_echomq_broker_without_checks_says_that_it_brings_nothing_back(client, caplog, has_checker):
+    caplog.set_level("INFO")
+    broker = EchoMQBroker(client=client, middleware=[])
+    if has_checker:
+        broker.add_middleware(StalledCheckerMiddleware())
+
+    with booted(broker, "q"):
+        pass
+
+    (line,) = (line for line in lines(caplog, "INFO") if "jobs" in line)
+    if has_checker:
+        assert line.startswith("Checking for stalled jobs")
+    else:
+        assert line.startswith("This worker brings back no jobs of dead workers: its broker has no StalledChecker")
+    broker.close()
