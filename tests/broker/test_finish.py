@@ -189,3 +189,15 @@ def test_an_error_that_nobody_expects_leaves_no_job_locked_for_ever(client, brok
     broker.locks.renew()
     assert client.pttl("emq:q:a:lock") <= 20_000
     assert [id_of(message) for message in take(broker)[1]] == ["b"]
+
+
+@pytest.mark.parametrize("end", [ack, nack])
+def test_the_end_of_a_job_takes_its_oldest_id_out_of_active(client, broker, end):
+    """A copy, which some fault has put there, is left to the checks: they know it as finished."""
+    put(client, active=["a", "other"], wait=["a"], jobs={"a": JOB}, locks=["other"])
+    client.rpush("emq:q:active", "oldest", "a")
+
+    end(broker)
+
+    assert state(client)["active"] == ["a", "a", "other", "oldest"]
+    assert not state(client).get("locks", set()) - {"other"}

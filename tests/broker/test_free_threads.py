@@ -38,6 +38,27 @@ def test_a_worker_takes_no_more_than_it_has_threads(client, threads):
     broker.close()
 
 
+@pytest.mark.parametrize(
+    ("threads", "prefetch", "taken"), [(None, 1, 1), (None, 4, 4), (2, 4, 2), (4, 2, 2), (4, 1, 1), (3, 3, 3)]
+)
+def test_prefetch_is_an_upper_bound_and_counts_alone_where_no_worker_has_booted(
+    client, broker, threads, prefetch, taken
+):
+    names = [str(number) for number in range(6)]
+    put(client, wait=names, jobs=dict.fromkeys(names, JOB))
+    if threads:
+        broker.emit_before("worker_boot", SimpleNamespace(worker_threads=threads))
+    consumer = broker.consume("q", prefetch=prefetch, timeout=1)
+
+    found = [next(consumer) for _ in range(6)]
+
+    assert len([message for message in found if message]) == taken
+    assert len(state(client)["active"]) == taken
+    consumer.close()
+    if threads:
+        broker.emit_after("worker_shutdown", None)
+
+
 def test_a_job_waits_in_no_worker_while_another_one_is_idle(client):
     brokers = [EchoMQBroker(client=client, middleware=[]) for _ in range(2)]
     gate, ran = threading.Event(), []

@@ -57,6 +57,24 @@ def test_an_idle_consumer_wakes_when_a_delayed_message_is_due(broker):
     assert 0.14 < time.monotonic() - started < 5
 
 
+@pytest.mark.parametrize(
+    ("delays", "seconds"), [((), 10), ((60_000,), 10), ((4_000,), 4), ((60_000, 4_000), 4)], ids=str
+)
+def test_an_idle_consumer_lets_redis_wait_for_10_s_or_until_the_next_job_is_due(client, broker, delays, seconds):
+    for delay in delays:
+        add(broker, delay=delay)
+    consumer = broker.consume("q", timeout=1)
+
+    with client.monitor() as monitor:
+        assert [next(consumer), next(consumer)] == [None, None]
+        commands = (entry["command"].split() for entry in monitor.listen())
+        waits = next(words for words in commands if words[0] == "BZPOPMIN")
+    consumer.close()
+
+    assert waits[1] == "emq:q:marker"
+    assert seconds - 2 < float(waits[2]) <= seconds
+
+
 @pytest.mark.parametrize("score", [float("inf"), 2.0**75])
 def test_an_idle_consumer_rests_beside_a_job_that_is_due_at_the_end_of_time(client, broker, score):
     put(client, delayed={"a": score}, marker={"1": score / 4096}, jobs={"a": {}})
