@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from .keys import id_to_text
@@ -32,14 +33,17 @@ class StalledReply(NamedTuple):
     recovered_facts: bytes
     hold: list[int]
 
-    def recovered_jobs(self) -> Iterator[tuple[str, int | None]]:
-        """Return the id of each job that came back, and how many ms ago a
-        worker had fetched it.
-        """
-        end = 0
-        for length, age in RECOVERED.iter_unpack(self.recovered_facts):
-            start, end = end, end + length
-            yield id_to_text(self.recovered_texts[start:end]), age if age >= 0 else None
+    def recovered_ids(self) -> list[str]:
+        """Return the ids of the jobs that came back."""
+        ends = [0, *accumulate(length for length, _ in RECOVERED.iter_unpack(self.recovered_facts))]
+        text = id_to_text(self.recovered_texts)
+        if len(text) == len(self.recovered_texts):  # as it is where all ids are ASCII, and quicker than one by one
+            return [text[start:end] for start, end in pairwise(ends)]
+        return [id_to_text(self.recovered_texts[start:end]) for start, end in pairwise(ends)]
+
+    def recovered_ages(self) -> list[int | None]:
+        """Return how many ms ago a worker had fetched each of them."""
+        return [age if age >= 0 else None for _, age in RECOVERED.iter_unpack(self.recovered_facts)]
 
 
 def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck:
@@ -50,13 +54,12 @@ def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck
         for reply in replies
         for job_id, oddity in zip(reply.oddities[::2], reply.oddities[1::2], strict=True)
     )
-    recovered = [job for reply in replies for job in reply.recovered_jobs()]
     throttled_for = max(reply.throttled_for for reply in replies)
     return StalledCheck(
         queue_name,
         recovered=sum(reply.recovered for reply in replies),
         failed=sum(reply.failed for reply in replies),
-        recovered_ids=tuple(job_id for job_id, _ in recovered),
+        recovered_ids=tuple(job_id for reply in replies for job_id in reply.recovered_ids()),
         failed_ids=tuple(job.job_id for job in failed_jobs),
         marked=sum(reply.marked for reply in replies),
         dropped=sum(reply.dropped for reply in replies),
@@ -64,7 +67,7 @@ def check_from(queue_name: str, replies: Sequence[StalledReply]) -> StalledCheck
         throttled_for=max(throttled_for, 0),
         failed_jobs=failed_jobs,
         oddities=tuple(oddities),
-        recovered_ages=tuple(age for _, age in recovered),
+        recovered_ages=tuple(age for reply in replies for age in reply.recovered_ages()),
         hold=StalledHold(hold[0], hold[1], bool(hold[2])) if (hold := replies[0].hold) else None,
     )
 

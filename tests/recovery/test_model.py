@@ -148,7 +148,7 @@ class Queue(RuleBasedStateMachine):
 
         def interrupt(reply) -> None:
             told = StalledReply(*reply)
-            ids = [(job_id, "requeue") for job_id, _ in told.recovered_jobs()]
+            ids = [(job_id, "requeue") for job_id in told.recovered_ids()]
             ids += [(failed_job_from(row).job_id, "fail") for row in told.failed_jobs]
             for job_id, verdict in ids:
                 assert job_id in marks

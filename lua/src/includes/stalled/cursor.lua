@@ -2,9 +2,11 @@
 -- of stalled/call. Needs:
 --- include stalled/lookup
 
-local CHUNK = 250 -- ids looked at together; they take at most about 2 ms, even if all are stalled
+local CHUNK = 250 -- most ids looked at together; they take about 3 ms if all are stalled
+local FIRST_CHUNK = 100 -- of a call, which tells how many more there is time for
+local LEAST_CHUNK = 25 -- for fewer, a call is not prolonged
 local CHUNK_OF_JOBS = 50 -- ids described together, whose data may be large
-local BUDGET = 3 -- ms after which a call takes no further chunk, so that it blocks Redis for about 5
+local BUDGET = 5 -- ms that a call may block Redis for
 local DEEP = 4000 -- ids from the old end, beyond which a list is slow to change
 local ROTATED_AT_ONCE = 1000 -- ids moved together; Lua unpacks no more than 8,000
 
@@ -50,8 +52,10 @@ end
 -- Returns true when there are none beyond them.
 local function walk(call, look_at)
   local left, clock = call.limit, make_clock()
-  local chunk = call.mode == "report" and CHUNK_OF_JOBS or CHUNK
-  local ends_at = clock() + BUDGET
+  local most = call.mode == "report" and CHUNK_OF_JOBS or CHUNK
+  local chunk = math.min(most, FIRST_CHUNK)
+  local looked_at = clock()
+  local ends_at = looked_at + BUDGET
   repeat
     local size = math.min(left, chunk, call.remaining or chunk)
     local ids = redis.call("LRANGE", call.queue.active, -(call.offset + size), -(call.offset + 1))
@@ -67,6 +71,10 @@ local function walk(call, look_at)
       end
       left = left - size
     end
-  until left <= 0 or call.limit < math.huge and clock() > ends_at
+    local before = looked_at
+    looked_at = clock()
+    local fitting = size * (ends_at - looked_at) / (looked_at - before + 0.001)
+    chunk = math.max(math.min(most, math.floor(fitting)), LEAST_CHUNK)
+  until left <= 0 or call.limit < math.huge and fitting < LEAST_CHUNK
   return false
 end
