@@ -23,38 +23,38 @@ end
 
 -- Does to each id what its verdict says, and returns how many left `active`.
 local function apply_verdicts(call, ids)
-  local queue, counts, handled_now = call.queue, call.counts, {}
-  local new_marks, leaving, returning, gone = {}, {}, {}, {}
-  call.handled_now = handled_now
+  local queue, counts = call.queue, call.counts
+  local new_marks, places, leaving, returning, gone = {}, {}, {}, {}, {}
   judge(call, ids, lockless_places(call, ids), function(place, id, verdict, job, reason)
-    if verdict == "mark" then
+    if verdict == "requeue" then
+      requeue_stalled_job(call, id, job, returning)
+    elseif verdict == "mark" then
       new_marks[#new_marks + 1] = id
       return
     elseif verdict == "odd" then
       note(call, id, job.odd)
       return
-    elseif verdict == "requeue" then
-      requeue_stalled_job(call, id, job, returning)
     elseif verdict == "fail" then
       fail_stalled_job(call, id, job, reason)
     elseif verdict == "drop" then
       counts.dropped = counts.dropped + 1
       gone[#gone + 1] = not job and id or nil
     end
-    leaving[#leaving + 1] = place
+    local number = #leaving + 1
+    places[number], leaving[number] = place, id
   end)
   counts.recovered = #call.recovered_ids
   if #returning > 0 then
     redis.call("LPUSH", waiting_list(queue), unpack(returning))
   end
   if #leaving > 0 then
-    take_out_of_active(call, leaving, ids)
+    take_out_of_active(call, places, leaving, #ids)
   end
   if #gone > 0 then
     follow_gone_jobs(call, gone)
   end
-  if #handled_now > 0 and call.limit < math.huge then
-    remember_handled(call, handled_now)
+  if call.limit < math.huge then
+    remember_handled(call, leaving)
   end
   if #new_marks > 0 then
     counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))

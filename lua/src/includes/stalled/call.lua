@@ -38,27 +38,9 @@ local function read_call()
     done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
 
     counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },
-    recovered_ids = {}, recovered_facts = {}, failed_jobs = {}, oddities = {}, reports = {},
+    recovered_ids = {}, recovered_since = {}, failed_jobs = {}, oddities = {}, reports = {},
     handled = {}, -- by id, the `ats` of the jobs that this call has recovered or failed
-    handled_now = {}, -- those of the ids that are looked at: an id, its `ats`, an id …
   }
-end
-
--- Notes that a job was recovered or failed.
-local function note_handled(call, id, attempts_started)
-  local handled_now = call.handled_now
-  local size = #handled_now
-  handled_now[size + 1], handled_now[size + 2] = id, attempts_started
-  call.handled[id] = attempts_started
-end
-
--- Notes that a job came back, with what the reply tells of it: the length of its id, and how old its fetch is.
-local function note_recovered(call, id, started_at)
-  local ids, facts, now = call.recovered_ids, call.recovered_facts, call.now
-  local number = #ids + 1
-  ids[number] = id
-  facts[2 * number - 1] = #id
-  facts[2 * number] = not started_at and -1 or started_at < now and now - started_at or 0
 end
 
 local function note(call, id, oddity)

@@ -26,7 +26,7 @@ local function fail_stalled_job(call, id, job, reason)
   redis.call("HSET", job.key, "stc", stalls, "atm", digits(job.attempts + 1), "failedReason", reason,
     "finishedOn", call.timestamp)
   redis.call("HDEL", job.key, "defa", "suspect")
-  record_stall(call, job, "failed: " .. reason)
+  record_stall(call, job, job.stalls + 1, "failed: " .. reason)
   emit(queue, "stalled", id)
   emit(queue, "failed", id, "prev", "active", "failedReason", reason)
   note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),
@@ -40,6 +40,6 @@ local function fail_stalled_job(call, id, job, reason)
   data = is_gone and data or ""
   add_to_metrics(queue, "failed")
   call.counts.failed = call.counts.failed + 1
-  note_handled(call, id, job.attempts_started)
+  call.handled[id] = job.attempts_started
   call.failed_jobs[#call.failed_jobs + 1] = { id, reason, stalls, job.worker or "", job.name or "", data }
 end

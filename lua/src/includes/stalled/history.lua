@@ -7,20 +7,24 @@
 local heads = {} -- how the lines begin, by how many stalls there are and may be: most jobs have the same
 
 local function head_of(call, stalls, allowed)
-  local by_allowed = heads[stalls] or {}
-  heads[stalls] = by_allowed
-  local head = by_allowed[allowed]
+  local head = heads[stalls] and heads[stalls][allowed]
   if not head then
     head = iso_time(call.now) .. " stall " .. digits(stalls) .. " of at most " .. digits(allowed) .. ": held by "
-    by_allowed[allowed] = head
+    heads[stalls] = heads[stalls] or {}
+    heads[stalls][allowed] = head
   end
   return head
 end
 
 -- Appends what a stall came to, "back to wait" or the like.
-local function record_stall(call, job, outcome)
-  local started_at = job.started_at
-  add_line(job.key, job.policy.lines_kept, head_of(call, job.stalls + 1, job.allowed_stalls)
-    .. (job.worker or "a worker without a name") .. (started_at and " since " .. iso_time(started_at) or "")
-    .. ", " .. outcome)
+local function record_stall(call, job, stalls, outcome)
+  local head = head_of(call, stalls, job.allowed_stalls)
+  local worker, started_at, line = job.worker or "a worker without a name", job.started_at, nil
+  if started_at then
+    local second, zeros, ms = iso_parts(started_at)
+    line = head .. worker .. " since " .. second .. zeros .. ms .. "Z, " .. outcome
+  else
+    line = head .. worker .. ", " .. outcome
+  end
+  add_line(job.key, job.policy.lines_kept, line)
 end

@@ -12,13 +12,11 @@ local last_policy = {} -- since most jobs have the same opts
 
 -- What the opts of a job say of a stall. `is_fine` is false when they are no JSON object.
 local function policy_of(text)
-  if text ~= last_policy.text then
-    local opts, is_fine = object(text)
-    last_policy = {
-      text = text, opts = opts, is_fine = is_fine, allowed_stalls = number(opts.maxStalledCount),
-      attempts = number(opts.attempts) or number(opts.at) or 0, lines_kept = lines_kept(opts),
-    }
-  end
+  local opts, is_fine = object(text)
+  last_policy = {
+    text = text, opts = opts, is_fine = is_fine, allowed_stalls = number(opts.maxStalledCount),
+    attempts = number(opts.attempts) or number(opts.at) or 0, lines_kept = lines_kept(opts),
+  }
   return last_policy
 end
 
@@ -41,7 +39,7 @@ local function read_job(call, id, is_plain)
   if not fields[1] and redis.call("EXISTS", key) == 0 then
     return nil
   end
-  local policy = policy_of(fields[1])
+  local policy = fields[1] == last_policy.text and last_policy or policy_of(fields[1])
   local parent, parent_fine = NO_PARENT, true
   if fields[6] then
     parent, parent_fine = object(fields[6])

@@ -11,23 +11,19 @@ local function make_tombstone(prefix)
   return tombstone
 end
 
--- Removes the ids at some places of a chunk, and the marks that they may have.
-local function take_out_of_active(call, places, ids)
+-- Removes ids from their places in a chunk of so many ids, and the marks that they may have.
+local function take_out_of_active(call, places, ids, size)
   local queue = call.queue
-  if call.offset == 0 and #places == #ids then
-    redis.call("LTRIM", queue.active, 0, -#ids - 1)
+  if call.offset == 0 and #ids == size then
+    redis.call("LTRIM", queue.active, 0, -size - 1)
   else
     local tombstone = make_tombstone(call.prefix)
-    for _, place in ipairs(places) do
-      redis.call("LSET", queue.active, -(call.offset + #ids - place + 1), tombstone)
+    for at = 1, #places do
+      redis.call("LSET", queue.active, -(call.offset + size - places[at] + 1), tombstone)
     end
-    redis.call("LREM", queue.active, -#places, tombstone)
+    redis.call("LREM", queue.active, -#ids, tombstone)
   end
   if redis.call("EXISTS", queue.stalled) == 1 then
-    local gone = {}
-    for at, place in ipairs(places) do
-      gone[at] = ids[place]
-    end
-    redis.call("SREM", queue.stalled, unpack(gone))
+    redis.call("SREM", queue.stalled, unpack(ids))
   end
 end

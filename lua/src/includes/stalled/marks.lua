@@ -11,14 +11,24 @@ local function set_marks_aside(call)
   end
 end
 
--- Records the jobs that were handled, for the next calls of the sweep. A long value, which is then
+-- Records those of the ids that were handled, for the next calls of the sweep. A long value, which is then
 -- overwritten, makes the hash a table at once. Redis keeps short ones as lists, and searches those from end to
 -- end for each id.
-local function remember_handled(call, handled)
-  if redis.call("EXISTS", call.done) == 0 then
-    redis.call("HSET", call.done, handled[1], ("-"):rep(65))
+local function remember_handled(call, ids)
+  local handled, pairs_of_these = call.handled, {}
+  for at = 1, #ids do
+    local id = ids[at]
+    local size = #pairs_of_these
+    if handled[id] then
+      pairs_of_these[size + 1], pairs_of_these[size + 2] = id, handled[id]
+    end
   end
-  redis.call("HSET", call.done, unpack(handled))
+  if #pairs_of_these > 0 then
+    if redis.call("EXISTS", call.done) == 0 then
+      redis.call("HSET", call.done, pairs_of_these[1], ("-"):rep(65))
+    end
+    redis.call("HSET", call.done, unpack(pairs_of_these))
+  end
 end
 
 -- Marks left over at the end of a sweep name ids that are no longer in `active`.

@@ -4,9 +4,14 @@
 
 local FACTS_AT_ONCE = 2000 -- Lua unpacks no more than 8,000
 
--- The facts about the ids recovered, as one text: one for each would cost clients far more.
-local function packed_facts(call)
-  local facts, parts = call.recovered_facts, {}
+-- What is told of the jobs recovered beside their ids, as one text: one for each would cost clients far more.
+local function facts_of_recovered(call)
+  local ids, since, now, facts, parts = call.recovered_ids, call.recovered_since, call.now, {}, {}
+  for number = 1, #ids do
+    local started_at = since[number]
+    facts[2 * number - 1] = #ids[number]
+    facts[2 * number] = not started_at and -1 or started_at < now and now - started_at or 0
+  end
   for first = 1, #facts, FACTS_AT_ONCE do
     local last = math.min(first + FACTS_AT_ONCE - 1, #facts)
     parts[#parts + 1] = struct.pack(">" .. ("I4i8"):rep((last - first + 1) / 2), unpack(facts, first, last))
@@ -21,7 +26,7 @@ local function reply(call, waits, ended)
   return {
     counts.recovered, counts.failed, waits, counts.marked, counts.dropped, table.concat(call.recovered_ids), call.failed_jobs,
     call.oddities, next_offset, next_anchor, call.reports, call.remaining or "",
-    packed_facts(call), call.held or {},
+    facts_of_recovered(call), call.held or {},
   }
 end
 

@@ -6,11 +6,11 @@
 
 -- What the history of a job says that comes back.
 local function way_back(call, priority)
-  if priority > 0 then
-    return "back to prioritized"
+  local outcome = "back to " .. place_of_waiting(call.queue, priority)
+  if priority == 0 then
+    call.way_back = outcome
   end
-  call.way_back = call.way_back or "back to " .. place_of_waiting(call.queue, 0)
-  return call.way_back
+  return outcome
 end
 
 -- Records the stall, unless the job ran beside other suspects. A job without a priority is added to
@@ -20,8 +20,9 @@ local function requeue_stalled_job(call, id, job, returning)
   if stalled_beside then
     redis_call("HSET", key, "suspect", "alone")
   else
-    redis_call("HSET", key, "stc", job.stalls + 1, "atm", job.attempts + 1)
-    record_stall(call, job, way_back(call, priority))
+    local stalls = job.stalls + 1
+    redis_call("HSET", key, "stc", stalls, "atm", job.attempts + 1)
+    record_stall(call, job, stalls, priority == 0 and call.way_back or way_back(call, priority))
   end
   if priority > 0 then
     make_available(call.queue, id, priority, "LPUSH")
@@ -32,6 +33,8 @@ local function requeue_stalled_job(call, id, job, returning)
   if not stalled_beside then
     redis_call("XADD", events, "*", "event", "stalled", "jobId", id)
   end
-  note_recovered(call, id, job.started_at)
-  note_handled(call, id, job.attempts_started)
+  local recovered_ids = call.recovered_ids
+  local number = #recovered_ids + 1
+  recovered_ids[number], call.recovered_since[number] = id, job.started_at or false
+  call.handled[id] = job.attempts_started
 end

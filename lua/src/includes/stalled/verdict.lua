@@ -56,11 +56,11 @@ local function judge(call, ids, places, use)
     if handled[id] or handled_with and not was_fetched_since(call, id, handled_with) then
       use(place, id, "copy")
     else
-      local is_new, is_finished = handled_with or marked[at] ~= 1, completed[at] or failed[at]
+      local is_new = handled_with or marked[at] ~= 1
       local job = is_new and all_new_are_jobs and JUST_A_JOB or read_job(call, id, is_plain)
       if job and job.odd then
         use(place, id, "odd", job)
-      elseif not job or is_finished then
+      elseif not job or completed[at] or failed[at] then
         use(place, id, "drop", job)
       elseif is_new then
         use(place, id, "mark", job)
