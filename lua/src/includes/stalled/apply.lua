@@ -8,7 +8,6 @@
 --- include stalled/requeue
 --- include stalled/fail
 --- include stalled/leave_active
---- include stalled/marks
 
 -- Adds the jobs that wait for the end of others whose hashes are gone. The events are read once a call.
 local function follow_gone_jobs(call, ids)
@@ -52,9 +51,6 @@ local function apply_verdicts(call, ids)
   end
   if #gone > 0 then
     follow_gone_jobs(call, gone)
-  end
-  if call.limit < math.huge then
-    remember_handled(call, leaving)
   end
   if #new_marks > 0 then
     counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))

@@ -8,6 +8,7 @@ local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "actorMaxSta
 local FIELDS_OF_REPORT = { unpack(FIELDS) }
 FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
+local judged = {} -- the job that was read last; in a report, each is a table of its own
 local last_policy = {} -- since most jobs have the same opts
 
 -- What the opts of a job say of a stall. `is_fine` is false when they are no JSON object.
@@ -52,15 +53,14 @@ local function read_job(call, id, is_plain)
   end
   local stalls, attempts_started, priority, started_at = fields[2], fields[4] or "", fields[5], fields[9]
   stalls = stalls and counter(stalls) or 0
-  return {
-    key = key, policy = policy, opts = policy.opts, parent = parent, stalls = stalls,
-    attempts = fields[3] and counter(fields[3]) or 0, attempts_started = attempts_started,
-    priority = priority and priority ~= "0" and number(priority) or 0,
-    allowed_stalls = policy.allowed_stalls or fields[7] and number(fields[7]) or call.max_stalled_count,
-    stalled_beside = stalls > 0 and ran_beside(key, attempts_started),
-    worker = fields[8], started_at = started_at and number(started_at),
-    name = fields[10], data = fields[11], -- in a report
-  }
+  local job = call.is_report and { name = fields[10], data = fields[11] } or judged
+  job.key, job.policy, job.opts, job.parent, job.stalls = key, policy, policy.opts, parent, stalls
+  job.attempts, job.attempts_started = fields[3] and counter(fields[3]) or 0, attempts_started
+  job.priority = priority and priority ~= "0" and number(priority) or 0
+  job.allowed_stalls = policy.allowed_stalls or fields[7] and number(fields[7]) or call.max_stalled_count
+  job.stalled_beside = stalls > 0 and ran_beside(key, attempts_started)
+  job.worker, job.started_at = fields[8], started_at and number(started_at)
+  return job
 end
 
 -- Adds what matters for few jobs only.

@@ -11,31 +11,37 @@ local function set_marks_aside(call)
   end
 end
 
--- Records those of the ids that were handled, for the next calls of the sweep. A long value, which is then
--- overwritten, makes the hash a table at once. Redis keeps short ones as lists, and searches those from end to
--- end for each id.
-local function remember_handled(call, ids)
-  local handled, pairs_of_these = call.handled, {}
-  for at = 1, #ids do
-    local id = ids[at]
-    local size = #pairs_of_these
-    if handled[id] then
-      pairs_of_these[size + 1], pairs_of_these[size + 2] = id, handled[id]
+local PAIRS_AT_ONCE = 1000 -- Lua unpacks no more than 8,000 values
+
+-- Records the jobs that this call has handled. A long value, which is then overwritten, makes the hash a table
+-- at once. Redis keeps short ones as lists, and searches those from end to end for each id.
+local function remember_handled(call)
+  local done, fields = call.done, {}
+  local function write()
+    if redis.call("EXISTS", done) == 0 then
+      redis.call("HSET", done, fields[1], ("-"):rep(65))
+    end
+    redis.call("HSET", done, unpack(fields))
+    fields = {}
+  end
+  for id, attempts_started in pairs(call.handled) do
+    fields[#fields + 1], fields[#fields + 2] = id, attempts_started
+    if #fields == 2 * PAIRS_AT_ONCE then
+      write()
     end
   end
-  if #pairs_of_these > 0 then
-    if redis.call("EXISTS", call.done) == 0 then
-      redis.call("HSET", call.done, pairs_of_these[1], ("-"):rep(65))
-    end
-    redis.call("HSET", call.done, unpack(pairs_of_these))
+  if #fields > 0 then
+    write()
   end
+  redis.call("PEXPIRE", done, STATE_TTL)
 end
 
--- Marks left over at the end of a sweep name ids that are no longer in `active`.
+-- Ends the sweep, or leaves what its next call is to know. Marks left over at its end name ids that are no
+-- longer in `active`.
 local function release_marks(call, ended)
   if ended then
     redis.call("UNLINK", call.marks, call.done)
   else
-    redis.call("PEXPIRE", call.done, STATE_TTL)
+    remember_handled(call)
   end
 end
