@@ -98,7 +98,7 @@ class Settings:
       prefix(str): What the keys of all queues begin with.
       stalled_interval(int): The ms between two checks of a queue.
       max_stalled_count(int): How often a job may stall and come back.
-      batch_size(int): How many ids one script call looks at.
+      batch_size(int): How many ids one script call looks at, at most.
       max_recovered_share(float): The share of the active jobs, above 0 and up
         to 1, that a check may recover at once.  One that would recover more
         does nothing for one round.  None for any.
@@ -121,7 +121,7 @@ class Settings:
     prefix: str = _prefix("emq")
     stalled_interval: int = _milliseconds(30_000, minimum=SHORTEST_INTERVAL)
     max_stalled_count: int = _whole_number(1, minimum=0)
-    batch_size: int = _whole_number(1_000, minimum=1)
+    batch_size: int = _whole_number(5_000, minimum=1)
     max_recovered_share: float | None = _share_or_none()
     report_only: bool = _switch(False)
     crash_detection: bool = _switch(True)

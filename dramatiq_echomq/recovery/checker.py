@@ -44,8 +44,9 @@ class StalledChecker:
         sweepers from checking the same queue.  Defaults to 30 seconds.
       max_stalled_count(int): How often a job may stall and come back.
         Defaults to 1; a job that stalls more often is moved to ``failed``.
-      batch_size(int): How many ids one script call looks at, so that Redis
-        is never blocked for long.  Defaults to 1,000.
+      batch_size(int): How many ids one script call looks at, at most: one
+        that takes longer ends after about 5 ms, so that Redis is never
+        blocked for long.  Defaults to 5,000.
       max_recovered_share(float): The share of the active jobs that a sweep may
         recover at once; one that would recover more does nothing for one
         round.  Defaults to None: any.
