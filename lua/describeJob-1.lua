@@ -246,9 +246,8 @@ end
 
 local iso_seconds = {} -- since the jobs of a call began, or stalled, at about the same time
 
--- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z". Spelt out, since
--- checks make two for each job.
-local function iso_time(ms)
+-- The ISO 8601 form of ms since the epoch, in parts that are joined with a "Z" after them.
+local function iso_parts(ms)
   local rest = ms % 1000
   local whole = (ms - rest) / 1000
   local text = iso_seconds[whole]
@@ -256,7 +255,13 @@ local function iso_time(ms)
     text = iso_second(whole)
     iso_seconds[whole] = text
   end
-  return text .. (rest < 10 and ".00" or rest < 100 and ".0" or ".") .. rest - rest % 1 .. "Z"
+  return text, rest < 10 and ".00" or rest < 100 and ".0" or ".", rest - rest % 1
+end
+
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
+local function iso_time(ms)
+  local second, zeros, rest = iso_parts(ms)
+  return second .. zeros .. rest .. "Z"
 end
 
 -- The ms since the epoch of a time in that form.

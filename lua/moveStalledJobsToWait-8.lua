@@ -392,27 +392,9 @@ local function read_call()
     done = record .. ":done", -- by id, the `ats` of the jobs that this sweep has recovered or failed
 
     counts = { recovered = 0, failed = 0, marked = 0, dropped = 0 },
-    recovered_ids = {}, recovered_facts = {}, failed_jobs = {}, oddities = {}, reports = {},
+    recovered_ids = {}, recovered_since = {}, failed_jobs = {}, oddities = {}, reports = {},
     handled = {}, -- by id, the `ats` of the jobs that this call has recovered or failed
-    handled_now = {}, -- those of the ids that are looked at: an id, its `ats`, an id …
   }
-end
-
--- Notes that a job was recovered or failed.
-local function note_handled(call, id, attempts_started)
-  local handled_now = call.handled_now
-  local size = #handled_now
-  handled_now[size + 1], handled_now[size + 2] = id, attempts_started
-  call.handled[id] = attempts_started
-end
-
--- Notes that a job came back, with what the reply tells of it: the length of its id, and how old its fetch is.
-local function note_recovered(call, id, started_at)
-  local ids, facts, now = call.recovered_ids, call.recovered_facts, call.now
-  local number = #ids + 1
-  ids[number] = id
-  facts[2 * number - 1] = #id
-  facts[2 * number] = not started_at and -1 or started_at < now and now - started_at or 0
 end
 
 local function note(call, id, oddity)
@@ -606,9 +588,11 @@ end
 -- The way through `active`, from its old end, over as many calls as it takes. Takes the `call`
 -- of stalled/call. Needs:
 
-local CHUNK = 250 -- ids looked at together; they take at most about 2 ms, even if all are stalled
+local CHUNK = 250 -- most ids looked at together; they take about 3 ms if all are stalled
+local FIRST_CHUNK = 100 -- of a call, which tells how many more there is time for
+local LEAST_CHUNK = 25 -- for fewer, a call is not prolonged
 local CHUNK_OF_JOBS = 50 -- ids described together, whose data may be large
-local BUDGET = 3 -- ms after which a call takes no further chunk, so that it blocks Redis for about 5
+local BUDGET = 5 -- ms that a call may block Redis for
 local DEEP = 4000 -- ids from the old end, beyond which a list is slow to change
 local ROTATED_AT_ONCE = 1000 -- ids moved together; Lua unpacks no more than 8,000
 
@@ -654,8 +638,10 @@ end
 -- Returns true when there are none beyond them.
 local function walk(call, look_at)
   local left, clock = call.limit, make_clock()
-  local chunk = call.mode == "report" and CHUNK_OF_JOBS or CHUNK
-  local ends_at = clock() + BUDGET
+  local most = call.mode == "report" and CHUNK_OF_JOBS or CHUNK
+  local chunk = math.min(most, FIRST_CHUNK)
+  local looked_at = clock()
+  local ends_at = looked_at + BUDGET
   repeat
     local size = math.min(left, chunk, call.remaining or chunk)
     local ids = redis.call("LRANGE", call.queue.active, -(call.offset + size), -(call.offset + 1))
@@ -671,7 +657,11 @@ local function walk(call, look_at)
       end
       left = left - size
     end
-  until left <= 0 or call.limit < math.huge and clock() > ends_at
+    local before = looked_at
+    looked_at = clock()
+    local fitting = size * (ends_at - looked_at) / (looked_at - before + 0.001)
+    chunk = math.max(math.min(most, math.floor(fitting)), LEAST_CHUNK)
+  until left <= 0 or call.limit < math.huge and fitting < LEAST_CHUNK
   return false
 end
 
@@ -689,22 +679,38 @@ local function set_marks_aside(call)
   end
 end
 
--- Records the jobs that were handled, for the next calls of the sweep. A long value, which is then
--- overwritten, makes the hash a table at once. Redis keeps short ones as lists, and searches those from end to
--- end for each id.
-local function remember_handled(call, handled)
-  if redis.call("EXISTS", call.done) == 0 then
-    redis.call("HSET", call.done, handled[1], ("-"):rep(65))
+local PAIRS_AT_ONCE = 1000 -- Lua unpacks no more than 8,000 values
+
+-- Records the jobs that this call has handled. A long value, which is then overwritten, makes the hash a table
+-- at once. Redis keeps short ones as lists, and searches those from end to end for each id.
+local function remember_handled(call)
+  local done, fields = call.done, {}
+  local function write()
+    if redis.call("EXISTS", done) == 0 then
+      redis.call("HSET", done, fields[1], ("-"):rep(65))
+    end
+    redis.call("HSET", done, unpack(fields))
+    fields = {}
   end
-  redis.call("HSET", call.done, unpack(handled))
+  for id, attempts_started in pairs(call.handled) do
+    fields[#fields + 1], fields[#fields + 2] = id, attempts_started
+    if #fields == 2 * PAIRS_AT_ONCE then
+      write()
+    end
+  end
+  if #fields > 0 then
+    write()
+  end
+  redis.call("PEXPIRE", done, STATE_TTL)
 end
 
--- Marks left over at the end of a sweep name ids that are no longer in `active`.
+-- Ends the sweep, or leaves what its next call is to know. Marks left over at its end name ids that are no
+-- longer in `active`.
 local function release_marks(call, ended)
   if ended then
     redis.call("UNLINK", call.marks, call.done)
   else
-    redis.call("PEXPIRE", call.done, STATE_TTL)
+    remember_handled(call)
   end
 end
 
@@ -714,9 +720,14 @@ end
 
 local FACTS_AT_ONCE = 2000 -- Lua unpacks no more than 8,000
 
--- The facts about the ids recovered, as one text: one for each would cost clients far more.
-local function packed_facts(call)
-  local facts, parts = call.recovered_facts, {}
+-- What is told of the jobs recovered beside their ids, as one text: one for each would cost clients far more.
+local function facts_of_recovered(call)
+  local ids, since, now, facts, parts = call.recovered_ids, call.recovered_since, call.now, {}, {}
+  for number = 1, #ids do
+    local started_at = since[number]
+    facts[2 * number - 1] = #ids[number]
+    facts[2 * number] = not started_at and -1 or started_at < now and now - started_at or 0
+  end
   for first = 1, #facts, FACTS_AT_ONCE do
     local last = math.min(first + FACTS_AT_ONCE - 1, #facts)
     parts[#parts + 1] = struct.pack(">" .. ("I4i8"):rep((last - first + 1) / 2), unpack(facts, first, last))
@@ -731,7 +742,7 @@ local function reply(call, waits, ended)
   return {
     counts.recovered, counts.failed, waits, counts.marked, counts.dropped, table.concat(call.recovered_ids), call.failed_jobs,
     call.oddities, next_offset, next_anchor, call.reports, call.remaining or "",
-    packed_facts(call), call.held or {},
+    facts_of_recovered(call), call.held or {},
   }
 end
 
@@ -955,9 +966,8 @@ end
 
 local iso_seconds = {} -- since the jobs of a call began, or stalled, at about the same time
 
--- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z". Spelt out, since
--- checks make two for each job.
-local function iso_time(ms)
+-- The ISO 8601 form of ms since the epoch, in parts that are joined with a "Z" after them.
+local function iso_parts(ms)
   local rest = ms % 1000
   local whole = (ms - rest) / 1000
   local text = iso_seconds[whole]
@@ -965,7 +975,13 @@ local function iso_time(ms)
     text = iso_second(whole)
     iso_seconds[whole] = text
   end
-  return text .. (rest < 10 and ".00" or rest < 100 and ".0" or ".") .. rest - rest % 1 .. "Z"
+  return text, rest < 10 and ".00" or rest < 100 and ".0" or ".", rest - rest % 1
+end
+
+-- The ISO 8601 form of ms since the epoch, in UTC: "2023-11-14T22:13:20.000Z".
+local function iso_time(ms)
+  local second, zeros, rest = iso_parts(ms)
+  return second .. zeros .. rest .. "Z"
 end
 
 -- The ms since the epoch of a time in that form.
@@ -1014,17 +1030,16 @@ local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "actorMaxSta
 local FIELDS_OF_REPORT = { unpack(FIELDS) }
 FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
+local judged = {} -- the job that was read last; in a report, each is a table of its own
 local last_policy = {} -- since most jobs have the same opts
 
 -- What the opts of a job say of a stall. `is_fine` is false when they are no JSON object.
 local function policy_of(text)
-  if text ~= last_policy.text then
-    local opts, is_fine = object(text)
-    last_policy = {
-      text = text, opts = opts, is_fine = is_fine, allowed_stalls = number(opts.maxStalledCount),
-      attempts = number(opts.attempts) or number(opts.at) or 0, lines_kept = lines_kept(opts),
-    }
-  end
+  local opts, is_fine = object(text)
+  last_policy = {
+    text = text, opts = opts, is_fine = is_fine, allowed_stalls = number(opts.maxStalledCount),
+    attempts = number(opts.attempts) or number(opts.at) or 0, lines_kept = lines_kept(opts),
+  }
   return last_policy
 end
 
@@ -1047,7 +1062,7 @@ local function read_job(call, id, is_plain)
   if not fields[1] and redis.call("EXISTS", key) == 0 then
     return nil
   end
-  local policy = policy_of(fields[1])
+  local policy = fields[1] == last_policy.text and last_policy or policy_of(fields[1])
   local parent, parent_fine = NO_PARENT, true
   if fields[6] then
     parent, parent_fine = object(fields[6])
@@ -1060,15 +1075,14 @@ local function read_job(call, id, is_plain)
   end
   local stalls, attempts_started, priority, started_at = fields[2], fields[4] or "", fields[5], fields[9]
   stalls = stalls and counter(stalls) or 0
-  return {
-    key = key, policy = policy, opts = policy.opts, parent = parent, stalls = stalls,
-    attempts = fields[3] and counter(fields[3]) or 0, attempts_started = attempts_started,
-    priority = priority and priority ~= "0" and number(priority) or 0,
-    allowed_stalls = policy.allowed_stalls or fields[7] and number(fields[7]) or call.max_stalled_count,
-    stalled_beside = stalls > 0 and ran_beside(key, attempts_started),
-    worker = fields[8], started_at = started_at and number(started_at),
-    name = fields[10], data = fields[11], -- in a report
-  }
+  local job = call.is_report and { name = fields[10], data = fields[11] } or judged
+  job.key, job.policy, job.opts, job.parent, job.stalls = key, policy, policy.opts, parent, stalls
+  job.attempts, job.attempts_started = fields[3] and counter(fields[3]) or 0, attempts_started
+  job.priority = priority and priority ~= "0" and number(priority) or 0
+  job.allowed_stalls = policy.allowed_stalls or fields[7] and number(fields[7]) or call.max_stalled_count
+  job.stalled_beside = stalls > 0 and ran_beside(key, attempts_started)
+  job.worker, job.started_at = fields[8], started_at and number(started_at)
+  return job
 end
 
 -- Adds what matters for few jobs only.
@@ -1143,11 +1157,11 @@ local function judge(call, ids, places, use)
     if handled[id] or handled_with and not was_fetched_since(call, id, handled_with) then
       use(place, id, "copy")
     else
-      local is_new, is_finished = handled_with or marked[at] ~= 1, completed[at] or failed[at]
+      local is_new = handled_with or marked[at] ~= 1
       local job = is_new and all_new_are_jobs and JUST_A_JOB or read_job(call, id, is_plain)
       if job and job.odd then
         use(place, id, "odd", job)
-      elseif not job or is_finished then
+      elseif not job or completed[at] or failed[at] then
         use(place, id, "drop", job)
       elseif is_new then
         use(place, id, "mark", job)
@@ -1165,22 +1179,26 @@ end
 local heads = {} -- how the lines begin, by how many stalls there are and may be: most jobs have the same
 
 local function head_of(call, stalls, allowed)
-  local by_allowed = heads[stalls] or {}
-  heads[stalls] = by_allowed
-  local head = by_allowed[allowed]
+  local head = heads[stalls] and heads[stalls][allowed]
   if not head then
     head = iso_time(call.now) .. " stall " .. digits(stalls) .. " of at most " .. digits(allowed) .. ": held by "
-    by_allowed[allowed] = head
+    heads[stalls] = heads[stalls] or {}
+    heads[stalls][allowed] = head
   end
   return head
 end
 
 -- Appends what a stall came to, "back to wait" or the like.
-local function record_stall(call, job, outcome)
-  local started_at = job.started_at
-  add_line(job.key, job.policy.lines_kept, head_of(call, job.stalls + 1, job.allowed_stalls)
-    .. (job.worker or "a worker without a name") .. (started_at and " since " .. iso_time(started_at) or "")
-    .. ", " .. outcome)
+local function record_stall(call, job, stalls, outcome)
+  local head = head_of(call, stalls, job.allowed_stalls)
+  local worker, started_at, line = job.worker or "a worker without a name", job.started_at, nil
+  if started_at then
+    local second, zeros, ms = iso_parts(started_at)
+    line = head .. worker .. " since " .. second .. zeros .. ms .. "Z, " .. outcome
+  else
+    line = head .. worker .. ", " .. outcome
+  end
+  add_line(job.key, job.policy.lines_kept, line)
 end
 
 --- includes/stalled/requeue.lua
@@ -1188,11 +1206,11 @@ end
 
 -- What the history of a job says that comes back.
 local function way_back(call, priority)
-  if priority > 0 then
-    return "back to prioritized"
+  local outcome = "back to " .. place_of_waiting(call.queue, priority)
+  if priority == 0 then
+    call.way_back = outcome
   end
-  call.way_back = call.way_back or "back to " .. place_of_waiting(call.queue, 0)
-  return call.way_back
+  return outcome
 end
 
 -- Records the stall, unless the job ran beside other suspects. A job without a priority is added to
@@ -1202,8 +1220,9 @@ local function requeue_stalled_job(call, id, job, returning)
   if stalled_beside then
     redis_call("HSET", key, "suspect", "alone")
   else
-    redis_call("HSET", key, "stc", job.stalls + 1, "atm", job.attempts + 1)
-    record_stall(call, job, way_back(call, priority))
+    local stalls = job.stalls + 1
+    redis_call("HSET", key, "stc", stalls, "atm", job.attempts + 1)
+    record_stall(call, job, stalls, priority == 0 and call.way_back or way_back(call, priority))
   end
   if priority > 0 then
     make_available(call.queue, id, priority, "LPUSH")
@@ -1214,8 +1233,10 @@ local function requeue_stalled_job(call, id, job, returning)
   if not stalled_beside then
     redis_call("XADD", events, "*", "event", "stalled", "jobId", id)
   end
-  note_recovered(call, id, job.started_at)
-  note_handled(call, id, job.attempts_started)
+  local recovered_ids = call.recovered_ids
+  local number = #recovered_ids + 1
+  recovered_ids[number], call.recovered_since[number] = id, job.started_at or false
+  call.handled[id] = job.attempts_started
 end
 
 --- includes/finish/retain.lua
@@ -1377,7 +1398,7 @@ local function fail_stalled_job(call, id, job, reason)
   redis.call("HSET", job.key, "stc", stalls, "atm", digits(job.attempts + 1), "failedReason", reason,
     "finishedOn", call.timestamp)
   redis.call("HDEL", job.key, "defa", "suspect")
-  record_stall(call, job, "failed: " .. reason)
+  record_stall(call, job, job.stalls + 1, "failed: " .. reason)
   emit(queue, "stalled", id)
   emit(queue, "failed", id, "prev", "active", "failedReason", reason)
   note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),
@@ -1391,7 +1412,7 @@ local function fail_stalled_job(call, id, job, reason)
   data = is_gone and data or ""
   add_to_metrics(queue, "failed")
   call.counts.failed = call.counts.failed + 1
-  note_handled(call, id, job.attempts_started)
+  call.handled[id] = job.attempts_started
   call.failed_jobs[#call.failed_jobs + 1] = { id, reason, stalls, job.worker or "", job.name or "", data }
 end
 
@@ -1409,24 +1430,20 @@ local function make_tombstone(prefix)
   return tombstone
 end
 
--- Removes the ids at some places of a chunk, and the marks that they may have.
-local function take_out_of_active(call, places, ids)
+-- Removes ids from their places in a chunk of so many ids, and the marks that they may have.
+local function take_out_of_active(call, places, ids, size)
   local queue = call.queue
-  if call.offset == 0 and #places == #ids then
-    redis.call("LTRIM", queue.active, 0, -#ids - 1)
+  if call.offset == 0 and #ids == size then
+    redis.call("LTRIM", queue.active, 0, -size - 1)
   else
     local tombstone = make_tombstone(call.prefix)
-    for _, place in ipairs(places) do
-      redis.call("LSET", queue.active, -(call.offset + #ids - place + 1), tombstone)
+    for at = 1, #places do
+      redis.call("LSET", queue.active, -(call.offset + size - places[at] + 1), tombstone)
     end
-    redis.call("LREM", queue.active, -#places, tombstone)
+    redis.call("LREM", queue.active, -#ids, tombstone)
   end
   if redis.call("EXISTS", queue.stalled) == 1 then
-    local gone = {}
-    for at, place in ipairs(places) do
-      gone[at] = ids[place]
-    end
-    redis.call("SREM", queue.stalled, unpack(gone))
+    redis.call("SREM", queue.stalled, unpack(ids))
   end
 end
 
@@ -1446,38 +1463,35 @@ end
 
 -- Does to each id what its verdict says, and returns how many left `active`.
 local function apply_verdicts(call, ids)
-  local queue, counts, handled_now = call.queue, call.counts, {}
-  local new_marks, leaving, returning, gone = {}, {}, {}, {}
-  call.handled_now = handled_now
+  local queue, counts = call.queue, call.counts
+  local new_marks, places, leaving, returning, gone = {}, {}, {}, {}, {}
   judge(call, ids, lockless_places(call, ids), function(place, id, verdict, job, reason)
-    if verdict == "mark" then
+    if verdict == "requeue" then
+      requeue_stalled_job(call, id, job, returning)
+    elseif verdict == "mark" then
       new_marks[#new_marks + 1] = id
       return
     elseif verdict == "odd" then
       note(call, id, job.odd)
       return
-    elseif verdict == "requeue" then
-      requeue_stalled_job(call, id, job, returning)
     elseif verdict == "fail" then
       fail_stalled_job(call, id, job, reason)
     elseif verdict == "drop" then
       counts.dropped = counts.dropped + 1
       gone[#gone + 1] = not job and id or nil
     end
-    leaving[#leaving + 1] = place
+    local number = #leaving + 1
+    places[number], leaving[number] = place, id
   end)
   counts.recovered = #call.recovered_ids
   if #returning > 0 then
     redis.call("LPUSH", waiting_list(queue), unpack(returning))
   end
   if #leaving > 0 then
-    take_out_of_active(call, leaving, ids)
+    take_out_of_active(call, places, leaving, #ids)
   end
   if #gone > 0 then
     follow_gone_jobs(call, gone)
-  end
-  if #handled_now > 0 and call.limit < math.huge then
-    remember_handled(call, handled_now)
   end
   if #new_marks > 0 then
     counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))
