@@ -46,6 +46,7 @@ class JobConsumer(Consumer):
         self.logger: Logger = get_logger(__name__, type(self))
         self.broker = broker
         self.channel: QueueChannel = broker.channel(queue_name)
+        self.channel.is_empty = False  # as far as this one knows
         self.prefetch = prefetch
         self.timeout: float = timeout / 1000
         self._has_marker = False
@@ -62,19 +63,17 @@ class JobConsumer(Consumer):
             raise ConnectionClosed(error) from None
 
     def ack(self, message: MessageProxy) -> None:
-        if isinstance(message, JobMessage):
+        if isinstance(message, JobMessage) and not message.job.is_refused:
             job = message.job
-            if not job.is_refused:
-                ended = failure_of(message._exception) if message.failed else completion_of(job.result)
-                job.outcome = job.outcome or ended
-                self._end(job)
+            ended = failure_of(message._exception) if message.failed else completion_of(job.result)
+            job.outcome = job.outcome or ended
+            self._end(job)
 
     def nack(self, message: MessageProxy) -> None:
-        if isinstance(message, JobMessage):
+        if isinstance(message, JobMessage) and not message.job.is_refused:
             job = message.job
-            if not job.is_refused:
-                job.outcome = job.outcome or failure_of(message._exception)
-                self._end(job)
+            job.outcome = job.outcome or failure_of(message._exception)
+            self._end(job)
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
         """Give messages back that were not started, and those behind them, so
@@ -140,7 +139,8 @@ class JobConsumer(Consumer):
             time.sleep(self.timeout)
             return None
         self.marker_wait.connect()
-        if self.marker_wait.is_blocking and not (self._may_run_suspect() or self._wait_for_job()):
+        is_to_wait = self.marker_wait.is_blocking or channel.is_empty
+        if is_to_wait and not (self._may_run_suspect() or self._wait_for_job()):
             return None
         channel.is_empty = False
         share = self._free_threads()
@@ -148,8 +148,8 @@ class JobConsumer(Consumer):
             self._fetch_for(share)
         self._settle()
         message = self._next_fetched()
-        if message is None and channel.is_empty:
-            self._wait_for_job()
+        if message is None and channel.is_empty and self._wait_for_job():
+            channel.is_empty = False
         return message
 
     def _fetch_for(self, share: Share) -> None:

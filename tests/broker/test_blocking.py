@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 
 import pytest
 import redis
 from dramatiq.errors import ConnectionClosed
 
 from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq.broker.marker_wait import LONGEST_BLOCK
 
-from ..support.job_data import WORKER, add
+from ..support.job_data import WORKER, add, message
 from ..support.queue_data import commands_so_far
 from ..support.servers import wait_until
 
@@ -38,6 +40,51 @@ def test_one_block_goes_on_while_the_consumer_looks_up(client, broker):
 
     assert sum(commands_so_far(client).values()) == before
     assert blocked(client) == 1
+    consumer.close()
+
+
+def fetches(client) -> int:
+    return commands_so_far(client)["evalsha"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_fetched_fewer_jobs_than_it_wanted_waits_for_the_next_without_another_fetch(client, broker, count):
+    consumer = broker.consume("q", prefetch=8, timeout=20)
+    assert next(consumer) is None
+    broker.enqueue_many(message() for _ in range(count))
+    before = fetches(client)
+
+    assert [next(consumer) is None for _ in range(count + 1)] == [False] * count + [True]
+
+    assert fetches(client) == before + 1
+    assert blocked(client) == 1
+    consumer.close()
+
+
+def test_a_new_consumer_looks_first_although_the_last_one_left_the_queue_empty(client, broker):
+    consumer = broker.consume("q", timeout=20)
+    assert next(consumer) is None
+    consumer.close()
+    add(broker)
+    client.delete("emq:q:marker")  # of a worker that died before it fetched
+    consumer = broker.consume("q", timeout=20)
+    assert next(consumer) is not None
+    consumer.close()
+
+
+def test_a_job_that_comes_while_a_consumer_waits_after_a_fetch_is_fetched_at_once(client, broker):
+    consumer = broker.consume("q", timeout=int(LONGEST_BLOCK * 1000))
+    first: list[object] = []
+    waiting = threading.Thread(target=lambda: first.append(next(consumer)))
+    waiting.start()
+    wait_until(lambda: blocked(client) == 1)
+    add(broker)
+    waiting.join(LONGEST_BLOCK / 2)
+    assert first == [None]
+
+    started = time.monotonic()
+    assert next(consumer) is not None
+    assert time.monotonic() < started + LONGEST_BLOCK / 2
     consumer.close()
 
 
