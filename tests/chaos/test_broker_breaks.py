@@ -39,6 +39,7 @@ def test_a_job_whose_thread_is_killed_while_it_acks_is_run_again(client, monkeyp
     monkeypatch.setattr(JobQueue, "finish_and_fetch", interrupted)
     monkeypatch.setattr(threading, "excepthook", lambda problem: None)
     add(broker, 1)
+    client.delete("emq:q:marker")  # for which the consumer would fetch again, and tell what the thread could not
     with running(broker):
         wait_until(settled(broker, 1))
         wait_until(lambda: broker.in_flight.count("q") == 0)
