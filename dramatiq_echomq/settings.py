@@ -15,10 +15,8 @@ ENVIRONMENT_PREFIX = "DRAMATIQ_ECHOMQ_"
 DJANGO_SETTING = "DRAMATIQ_ECHOMQ"
 
 #: The least ms that are of use.  What is less was meant in seconds.
-SHORTEST_LOCK = 1_000
-SHORTEST_INTERVAL = 100
-SHORTEST_GRACE = 100
-SHORTEST_TTL = 60_000
+SHORTEST_LOCK = 100
+SHORTEST_TTL = 1_000
 
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -119,13 +117,13 @@ class Settings:
     """
 
     prefix: str = _prefix("emq")
-    stalled_interval: int = _milliseconds(30_000, minimum=SHORTEST_INTERVAL)
+    stalled_interval: int = _whole_number(30_000, minimum=1)
     max_stalled_count: int = _whole_number(1, minimum=0)
     batch_size: int = _whole_number(5_000, minimum=1)
     max_recovered_share: float | None = _share_or_none()
     report_only: bool = _switch(False)
     crash_detection: bool = _switch(True)
-    crash_grace: int = _milliseconds(3_000, minimum=SHORTEST_GRACE)
+    crash_grace: int = _whole_number(3_000, minimum=1)
     lock_duration: int = _milliseconds(30_000, minimum=SHORTEST_LOCK)
     keep_completed: int = _whole_number(1_000, minimum=0)
     keep_failed: int | None = _whole_number_or_none(minimum=0)

@@ -15,7 +15,7 @@ from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys, id_to_bytes
 from ..protocol.records import ActiveJob, JobVerdict, StalledCheck
 from ..protocol.replies import StalledReply, check_from
-from ..settings import SHORTEST_INTERVAL, SHORTEST_TTL, Settings
+from ..settings import SHORTEST_TTL, Settings
 from ..validation import (
     require_client,
     require_hash_tag,
@@ -74,9 +74,7 @@ class StalledChecker:
         self.prefix: str = require_prefix(prefix)
         require_hash_tag(client, prefix)
         self.client: Any = client
-        self.stalled_interval: int = require_milliseconds(
-            "stalled_interval", stalled_interval, minimum=SHORTEST_INTERVAL
-        )
+        self.stalled_interval: int = require_whole_number("stalled_interval", stalled_interval, minimum=1)
         self.max_stalled_count: int = require_whole_number("max_stalled_count", max_stalled_count, minimum=0)
         self.batch_size: int = require_whole_number("batch_size", batch_size, minimum=1)
         self.max_recovered_share: float | None = require_share("max_recovered_share", max_recovered_share)

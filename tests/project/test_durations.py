@@ -12,11 +12,13 @@ import pytest
 import redis
 
 from dramatiq_echomq import EchoMQBroker, SettingError, Settings, StalledChecker, StalledCheckerMiddleware
-from dramatiq_echomq.cli.command import VERBS, Verbs, run
 from dramatiq_echomq.validation import LARGEST_NUMBER
 
-#: Every setting in ms, with the least that is of use.
-LEAST = {"stalled_interval": 100, "crash_grace": 100, "lock_duration": 1_000, "dead_message_ttl": 60_000}
+#: Settings in ms, with the least that is of use.
+LEAST = {"lock_duration": 100, "dead_message_ttl": 1_000}
+
+#: Those that may be as short as anybody likes.
+ANY = {"stalled_interval", "crash_grace"}
 
 #: All that takes settings as keyword arguments.
 OWNERS = {
@@ -27,9 +29,9 @@ OWNERS = {
 }
 TAKE = {
     "settings": LEAST,
-    "middleware": ["stalled_interval", "crash_grace", "lock_duration"],
+    "middleware": ["lock_duration"],
     "broker": ["lock_duration", "dead_message_ttl"],
-    "checker": ["stalled_interval", "dead_message_ttl"],
+    "checker": ["dead_message_ttl"],
 }
 KEYWORDS = [(owner, name) for owner, names in TAKE.items() for name in names]
 
@@ -48,7 +50,7 @@ def seconds(name: str) -> int:
 
 def test_these_are_all_the_settings_in_ms():
     documented = re.findall(r"(\w+)\(int\): The ms", inspect.getdoc(Settings) or "")
-    assert set(documented) == set(LEAST)
+    assert set(documented) == {*LEAST, *ANY}
 
 
 def test_these_are_all_the_keywords_in_ms():
@@ -100,17 +102,6 @@ def test_seconds_in_the_settings_of_django_are_refused(monkeypatch, name):
     assert str(caught.value) == told(f"Django setting DRAMATIQ_ECHOMQ['{name.upper()}']", name, seconds(name))
 
 
-@pytest.mark.parametrize("name", ["stalled_interval"])
-def test_seconds_on_the_command_line_are_refused(capsys, name):
-    assert run(["run", "q", f"--{name.replace('_', '-')}", "30"]) == 2
-    assert told("option", name, 30) in capsys.readouterr().err
-
-
-def test_that_is_the_only_option_of_the_command_in_ms():
-    verbs = [Verbs().get_command(None, name) for name in VERBS]
-    assert {option.name for verb in verbs for option in verb.params if option.metavar == "MS"} == {"stalled_interval"}
-
-
 def test_seconds_as_an_option_of_an_actor_are_refused_when_it_is_declared(broker):
     with pytest.raises(SettingError) as caught:
         dramatiq.actor(lambda: None, actor_name="work", broker=broker, lock_duration=30)
@@ -135,5 +126,5 @@ def test_seconds_as_an_option_of_a_message_are_refused_before_anything_is_writte
     error = caught.value.__cause__ or caught.value
     assert isinstance(error, SettingError)
     assert "option of the" in str(error)
-    assert str(error).endswith("is 30, but it must be a whole number of at least 1000 ms; did you mean 30000 (30 s)?")
+    assert str(error).endswith("is 30, but it must be a whole number of at least 100 ms; did you mean 30000 (30 s)?")
     assert client.keys() == []
