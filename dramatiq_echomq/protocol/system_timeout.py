@@ -19,8 +19,7 @@ def keep_time_in_the_system(connection: Any) -> None:
     timeout = connection.socket_timeout
     if os.name != "posix" or not timeout or getattr(type(own_socket), "recv", None) is not _socket.socket.recv:
         return
-    seconds = int(timeout)
-    value = struct.pack("ll", seconds, int((timeout - seconds) * 1_000_000))
+    value = struct.pack("ll", *divmod(max(int(timeout * 1_000_000), 1), 1_000_000))  # 0 would be for ever
     own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
     own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
     own_socket.settimeout(None)
