@@ -25,7 +25,7 @@ class InterruptibleRedis(redis.Redis):
 
     def __init__(self, connection_pool: redis.ConnectionPool) -> None:
         super().__init__(connection_pool=connection_pool)
-        self._leases = Leases(connection_pool)
+        self.leases: Leases = Leases(connection_pool)
 
     def _send_command_parse_response(self, conn: Any, command_name: str, *args: Any, **options: Any) -> Any:
         send: Callable[..., Any] = super()._send_command_parse_response
@@ -37,12 +37,12 @@ class InterruptibleRedis(redis.Redis):
         """
         if self.connection is not None or NEVER_DECODE not in options or not _NEEDS_NO_NAME:
             return super()._execute_command(*args, **options)  # type: ignore[no-untyped-call]
-        lease = self._leases.take()
+        lease = self.leases.take()
         connection = lease.connection
         succeeded = False
         try:
             reply = connection.retry.call_with_retry(
-                lambda: _closing_if_interrupted(connection, lambda: _ask(connection, packed(args))),
+                lambda: _closing_if_interrupted(connection, lambda: ask(connection, packed(args))),
                 lambda error, *_: connection.disconnect(),
             )
             succeeded = True
@@ -51,9 +51,9 @@ class InterruptibleRedis(redis.Redis):
             if _is_to_reconnect(connection):
                 connection.disconnect()
             if succeeded:
-                self._leases.keep(lease)
+                self.leases.keep(lease)
             else:
-                self._leases.end(lease)
+                self.leases.end(lease)
 
 
 def packed(words: Sequence[Any]) -> bytes:
@@ -65,7 +65,8 @@ def packed(words: Sequence[Any]) -> bytes:
     return b"".join(parts)
 
 
-def _ask(connection: Any, command: bytes) -> Any:
+def ask(connection: Any, command: bytes) -> Any:
+    """Send a command and return its reply."""
     try:
         connection.send_packed_command([command])
         return connection.read_response(disable_decoding=True)

@@ -33,17 +33,20 @@ class Leases:
 
     Parameters:
       pool(redis.ConnectionPool)
+
+    Attributes:
+      free(deque[Lease]): Those that no thread uses now.
     """
 
     def __init__(self, pool: Any) -> None:
         self.pool = pool
-        self._free: deque[Lease] = deque()
+        self.free: deque[Lease] = deque()
 
     def take(self) -> Lease:
         """Take a connection that no other thread has."""
-        while self._free:
+        while self.free:
             try:
-                lease = self._free.pop()
+                lease = self.free.pop()
             except IndexError:  # another thread was quicker
                 break
             if lease.process_id != os.getpid():  # it belongs to the process that this one was forked from
@@ -57,15 +60,15 @@ class Leases:
 
     def keep(self, lease: Lease) -> None:
         """Keep a connection for the next command."""
-        self._free.append(lease)
+        self.free.append(lease)
 
     def end(self, lease: Lease) -> None:
         """Give back a connection that something went wrong with, and those that nobody
         uses, whose server may be another one by now.
         """
         self.pool.release(lease.connection)
-        while self._free:
+        while self.free:
             try:
-                self.pool.release(self._free.pop().connection)
+                self.pool.release(self.free.pop().connection)
             except IndexError:
                 return

@@ -41,7 +41,7 @@ def ask(own: redis.Redis) -> bytes:
 def ids(own: redis.Redis) -> set[int]:
     """The connections that are on lease, by what the server calls them."""
     found = set()
-    for lease in own._leases._free:
+    for lease in own.leases.free:
         lease.connection.send_command("CLIENT", "ID")
         found.add(lease.connection.read_response())
     return found
@@ -84,9 +84,9 @@ def test_after_an_error_no_connection_is_trusted_that_may_lead_to_the_same_serve
                 direct.set("key", value)
                 direct.script_load(ASKS.text)
         own = client_with(redis.Redis(port=switch.port, socket_timeout=5), resending=0)
-        free = [own._leases.take() for _ in range(5)]
+        free = [own.leases.take() for _ in range(5)]
         for lease in free:
-            own._leases.keep(lease)
+            own.leases.keep(lease)
         assert ask(own) == b"old"
         switch.to(new.port, drop=True)
         with pytest.raises(redis.ConnectionError):
@@ -102,7 +102,7 @@ def test_the_system_ends_a_wait_in_time(client, seconds):
     with LossyProxy(port) as proxy:
         own = client_with(redis.Redis(port=proxy.port), socket_timeout=seconds, resending=0)
         assert ask(own) == b"value"
-        assert own._leases._free[0].connection._sock.gettimeout() is None  # it is not Python that keeps the time
+        assert own.leases.free[0].connection._sock.gettimeout() is None  # it is not Python that keeps the time
         proxy.silent.set()
         started = time.monotonic()
         with pytest.raises(redis.TimeoutError):
@@ -120,7 +120,7 @@ def test_a_command_that_cannot_be_sent_is_given_up_in_time(client):
         connection._sock = socket.create_connection(listener.getsockname())
         keep_time_in_the_system(connection)
         with pytest.raises(redis.TimeoutError):
-            interruptible._ask(connection, b"x" * 50_000_000)
+            interruptible.ask(connection, b"x" * 50_000_000)
         own.close()
 
 
