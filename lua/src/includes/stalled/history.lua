@@ -21,8 +21,8 @@ local function record_stall(call, job, stalls, outcome)
   local head = head_of(call, stalls, job.allowed_stalls)
   local worker, started_at, line = job.worker or "a worker without a name", job.started_at, nil
   if started_at then
-    local second, zeros, ms = iso_parts(started_at)
-    line = head .. worker .. " since " .. second .. zeros .. ms .. "Z, " .. outcome
+    local second, hundreds, tens, ones = iso_parts(started_at)
+    line = head .. worker .. " since " .. second .. "." .. hundreds .. tens .. ones .. "Z, " .. outcome
   else
     line = head .. worker .. ", " .. outcome
   end
