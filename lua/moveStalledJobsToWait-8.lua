@@ -358,7 +358,8 @@ end
 -- What one call of moveStalledJobsToWait is to do, and what it has found: the table that the
 -- other includes of stalled/ take as `call`. Needs:
 
-local redis_call = redis.call -- a check calls it five times for each job that comes back
+-- A check calls them six times for each job that comes back.
+local redis_call, redis_pcall = redis.call, redis.pcall
 
 -- Reads KEYS and ARGV, as the header of the script lists them.
 local function read_call()
@@ -1029,9 +1030,6 @@ end
 --- includes/stalled/job.lua
 -- What is read of a job before it is judged. Takes the `call` of stalled/call. Needs:
 
-local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "actorMaxStalledCount", "pb", "processedOn" }
-local FIELDS_OF_REPORT = { unpack(FIELDS) }
-FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
 local judged = {} -- the job that was read last; in a report, each is a table of its own
 local last_policy = {} -- since most jobs have the same opts
@@ -1058,7 +1056,8 @@ local function read_job(call, id, is_plain)
   if call.reserved[key] or not is_plain and is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
-  local fields = redis.pcall("HMGET", key, unpack(call.mode == "report" and FIELDS_OF_REPORT or FIELDS))
+  local fields = redis_pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "actorMaxStalledCount",
+    "pb", "processedOn")
   if fields.err then
     return { odd = key .. " is no hash; it stays in active" }
   end
@@ -1078,7 +1077,7 @@ local function read_job(call, id, is_plain)
   end
   local stalls, attempts_started, priority, started_at = fields[2], fields[4] or "", fields[5], fields[9]
   stalls = stalls and counter(stalls) or 0
-  local job = call.is_report and { name = fields[10], data = fields[11] } or judged
+  local job = call.is_report and {} or judged
   job.key, job.policy, job.opts, job.parent, job.stalls = key, policy, policy.opts, parent, stalls
   job.attempts, job.attempts_started = fields[3] and counter(fields[3]) or 0, attempts_started
   job.priority = priority and priority ~= "0" and number(priority) or 0
@@ -1558,7 +1557,8 @@ end
 -- The same fields of a job that was read before it was judged, and of one that was not.
 local function fields_of(call, id, job)
   if job and job.key then
-    return job.name, job.data, job.worker, job.stalls, job.attempts, job.started_at
+    local fields = redis.call("HMGET", job.key, "name", "data")
+    return fields[1], fields[2], job.worker, job.stalls, job.attempts, job.started_at
   end
   local fields = attempt("HMGET", call.prefix .. id, "name", "data", "pb", "stc", "atm", "processedOn") or {}
   return fields[1], fields[2], fields[3], counter(fields[4]), counter(fields[5]), fields[6]

@@ -4,7 +4,8 @@
 --- include queue/keys
 --- include queue/time
 
-local redis_call = redis.call -- a check calls it five times for each job that comes back
+-- A check calls them six times for each job that comes back.
+local redis_call, redis_pcall = redis.call, redis.pcall
 
 -- Reads KEYS and ARGV, as the header of the script lists them.
 local function read_call()

@@ -4,9 +4,6 @@
 --- include queue/reserved
 --- include stalled/call
 
-local FIELDS = { "opts", "stc", "atm", "ats", "priority", "parent", "actorMaxStalledCount", "pb", "processedOn" }
-local FIELDS_OF_REPORT = { unpack(FIELDS) }
-FIELDS_OF_REPORT[#FIELDS + 1], FIELDS_OF_REPORT[#FIELDS + 2] = "name", "data"
 local NO_PARENT = {}
 local judged = {} -- the job that was read last; in a report, each is a table of its own
 local last_policy = {} -- since most jobs have the same opts
@@ -33,7 +30,8 @@ local function read_job(call, id, is_plain)
   if call.reserved[key] or not is_plain and is_reserved(id) then
     return { odd = "its id is the name of a key of the queue; it stays in active" }
   end
-  local fields = redis.pcall("HMGET", key, unpack(call.mode == "report" and FIELDS_OF_REPORT or FIELDS))
+  local fields = redis_pcall("HMGET", key, "opts", "stc", "atm", "ats", "priority", "parent", "actorMaxStalledCount",
+    "pb", "processedOn")
   if fields.err then
     return { odd = key .. " is no hash; it stays in active" }
   end
@@ -53,7 +51,7 @@ local function read_job(call, id, is_plain)
   end
   local stalls, attempts_started, priority, started_at = fields[2], fields[4] or "", fields[5], fields[9]
   stalls = stalls and counter(stalls) or 0
-  local job = call.is_report and { name = fields[10], data = fields[11] } or judged
+  local job = call.is_report and {} or judged
   job.key, job.policy, job.opts, job.parent, job.stalls = key, policy, policy.opts, parent, stalls
   job.attempts, job.attempts_started = fields[3] and counter(fields[3]) or 0, attempts_started
   job.priority = priority and priority ~= "0" and number(priority) or 0

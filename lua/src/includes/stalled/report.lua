@@ -47,7 +47,8 @@ end
 -- The same fields of a job that was read before it was judged, and of one that was not.
 local function fields_of(call, id, job)
   if job and job.key then
-    return job.name, job.data, job.worker, job.stalls, job.attempts, job.started_at
+    local fields = redis.call("HMGET", job.key, "name", "data")
+    return fields[1], fields[2], job.worker, job.stalls, job.attempts, job.started_at
   end
   local fields = attempt("HMGET", call.prefix .. id, "name", "data", "pb", "stc", "atm", "processedOn") or {}
   return fields[1], fields[2], fields[3], counter(fields[4]), counter(fields[5]), fields[6]
