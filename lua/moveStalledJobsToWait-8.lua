@@ -457,7 +457,7 @@ local function membership(command, key, ids)
 end
 
 -- The places of the ids without a lock, oldest first.
-local function lockless_places(call, ids)
+local function find_lockless_places(call, ids)
   local prefix, keys, places = call.prefix, {}, {}
   for place = 1, #ids do
     keys[place] = prefix .. ids[place] .. ":lock"
@@ -485,6 +485,14 @@ local function lockless_places(call, ids)
   return places
 end
 
+-- The same, looked up once for the ids of a chunk.
+local function lockless_places(call, ids)
+  if call.looked_up ~= ids then
+    call.looked_up, call.lockless = ids, find_lockless_places(call, ids)
+  end
+  return call.lockless
+end
+
 -- Whether none of these ids can be the name of a key of the queue, as in most queues: a quick
 -- answer for all at once.
 local function are_plain(ids)
@@ -505,86 +513,6 @@ local function all_are_jobs(call, ids, is_plain)
   return #ids > 0
 end
 
---- includes/stalled/hold.lua
--- Protection from mass stalls: a sweep that would recover too many of the active jobs at once
--- does nothing for one round. It costs little: at most 1,000 ids are looked at. Takes the `call`
--- of stalled/call. Needs:
-
-local SAMPLE, PARTS = 1000, 20 -- how many ids are looked at, and in how many parts of a long list
-
--- The ids of the active jobs, or of a long list as many as the sample has from all over it.
-local function sample_of(active, length)
-  if length <= SAMPLE then
-    return { redis.call("LRANGE", active, 0, -1) }, length
-  end
-  local parts, size = {}, SAMPLE / PARTS
-  for part = 0, PARTS - 1 do
-    local first = math.floor(part * (length - size) / (PARTS - 1))
-    parts[#parts + 1] = redis.call("LRANGE", active, first, first + size - 1)
-  end
-  return parts, SAMPLE
-end
-
--- How many of these ids would be recovered or failed: marked, without a lock, and not finished.
--- Those that were released since their worker was killed are no riddle, and do not count.
-local function count_stalled(call, ids)
-  local lockless, releases = {}, {}
-  for at, place in ipairs(lockless_places(call, ids)) do
-    lockless[at] = ids[place]
-  end
-  local marked = membership("SMISMEMBER", call.queue.stalled, lockless)
-  local completed = membership("ZMSCORE", call.queue.completed, lockless)
-  local failed = membership("ZMSCORE", call.queue.failed, lockless)
-  for at, id in ipairs(lockless) do
-    if marked[at] == 1 and not completed[at] and not failed[at] then
-      releases[#releases + 1] = call.prefix .. id .. ":released"
-    end
-  end
-  return #releases > 0 and #releases - redis.call("EXISTS", unpack(releases)) or 0
-end
-
--- More than the share, whatever is lost in the arithmetic.
-local function is_too_many(call, count, active)
-  return count > call.max_share * active + 1e-6
-end
-
--- How many jobs the check would recover, and of how many: exact up to the size of the sample.
-local function would_recover(call)
-  local queue = call.queue
-  local active = redis.call("LLEN", queue.active)
-  if not is_too_many(call, redis.call("SCARD", queue.stalled), active) then
-    return 0, active
-  end
-  local parts, looked_at = sample_of(queue.active, active)
-  local count = 0
-  for _, ids in ipairs(parts) do
-    count = count + count_stalled(call, ids)
-  end
-  return math.floor(count * active / looked_at + 0.5), active
-end
-
--- Whether the hold that is on record has lasted for a round, and this is a sweep that may end it.
-local function is_over(call, holder, since)
-  return call.interval and holder ~= call.sweep and tonumber(call.timestamp) - since >= call.hold_interval / 2
-end
-
--- Whether the check is held; then `held` of the call says how many jobs it would have recovered,
--- how many are active, and 1 when the hold begins with it. All sweepers know of a hold.
-local function is_held(call)
-  local count, active = would_recover(call)
-  local holder, since = (attempt("GET", call.hold) or ""):match("^(.*)@(%d+)$")
-  if not is_too_many(call, count, active) or holder and is_over(call, holder, tonumber(since)) then
-    redis.call("DEL", call.hold)
-    return false
-  end
-  if not holder then
-    holder = call.sweep
-    redis.call("SET", call.hold, holder .. "@" .. call.timestamp, "PX", math.ceil(call.hold_interval * 3))
-  end
-  call.held = { count, active, holder == call.sweep and 1 or 0 }
-  return true
-end
-
 --- includes/stalled/cursor.lua
 -- The way through `active`, from its old end, over as many calls as it takes. Takes the `call`
 -- of stalled/call. Needs:
@@ -593,7 +521,7 @@ local CHUNK = 250 -- most ids looked at together; they take about 3 ms if all ar
 local FIRST_CHUNK = 100 -- of a call, which tells how many more there is time for
 local LEAST_CHUNK = 25 -- for fewer, a call is not prolonged
 local CHUNK_OF_JOBS = 50 -- ids described together, whose data may be large
-local BUDGET = 5 -- ms that a call may block Redis for
+local BUDGET = 4 -- ms after which a call takes no further chunk; with all that is around it, it takes about 5
 local DEEP = 4000 -- ids from the old end, beyond which a list is slow to change
 local ROTATED_AT_ONCE = 1000 -- ids moved together; Lua unpacks no more than 8,000
 
@@ -658,11 +586,16 @@ local function walk(call, look_at)
       end
       left = left - size
     end
-    local before = looked_at
-    looked_at = clock()
-    local fitting = size * (ends_at - looked_at) / (looked_at - before + 0.001)
-    chunk = math.max(math.min(most, math.floor(fitting)), LEAST_CHUNK)
-  until left <= 0 or call.limit < math.huge and fitting < LEAST_CHUNK
+    if call.limit < math.huge then
+      local before = looked_at
+      looked_at = clock()
+      local fitting = math.floor(size * (ends_at - looked_at) / (looked_at - before + 0.001))
+      if fitting < LEAST_CHUNK then
+        return false
+      end
+      chunk = math.min(most, fitting)
+    end
+  until left <= 0
   return false
 end
 
@@ -767,27 +700,6 @@ local function recorded(call, answer)
   return answer
 end
 
---- includes/queue/drop.lua
--- How a job leaves `active` whose hash is gone. Needs no other include.
-
--- Removes the mark of a job. Hardly ever is any job marked: that is looked at once in a script.
-local function remove_mark(queue, id)
-  if queue.has_marks == nil then
-    queue.has_marks = redis.call("SCARD", queue.stalled) > 0
-  end
-  if queue.has_marks then
-    redis.call("SREM", queue.stalled, id)
-  end
-end
-
--- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
--- not written again. Returns whether it was there.
-local function drop_from_active(queue, id)
-  redis.call("DEL", queue.prefix .. id .. ":lock")
-  remove_mark(queue, id)
-  return redis.call("LREM", queue.active, -1, id) > 0
-end
-
 --- includes/queue/line.lua
 -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
 -- queue's meta must have been read. Needs:
@@ -807,142 +719,6 @@ local function make_available(queue, id, priority, push)
   else
     redis.call(push, waiting_list(queue), id)
   end
-end
-
---- includes/finish/deduplication.lua
--- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
-
--- A deduplication key with a TTL ends by itself; one that names another job is that job's.
-local function release_deduplication(queue, deduplication_id, id)
-  local key = queue.prefix .. "de:" .. deduplication_id
-  if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
-    redis.call("DEL", key)
-  end
-end
-
---- includes/finish/next_job.lua
--- What the end of a job means to its deduplication id: the key that keeps a second job away is
--- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
-
-local function is_free(queue, id)
-  return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
-end
-
--- The id that the job was given when it came, unless a job has it by now: then one that is free.
-local function id_of_next(queue, id)
-  local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
-  redis.call("SET", queue.prefix .. "id", digits(count))
-  if id and is_free(queue, id) then
-    return id
-  end
-  while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
-    count, step = count + step, step * 2
-  end
-  redis.call("SET", queue.prefix .. "id", digits(count))
-  return digits(count)
-end
-
--- Lets the next job keep others away in its turn.
-local function hold_deduplication(queue, deduplication_id, id, opts)
-  local rule = type(opts.de) == "table" and opts.de or {}
-  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
-  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
-end
-
--- The fields that only some jobs have.
-local function optional_fields(deduplication_id, parent_key, parent, scheduler)
-  local fields = { "deid", deduplication_id }
-  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
-    if value then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
-  end
-  return fields
-end
-
--- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
--- stays there when it cannot be added.
-local function add_next_job(queue, deduplication_id, timestamp)
-  local stored = queue.prefix .. "dn:" .. deduplication_id
-  if redis.call("EXISTS", stored) == 0 then
-    return nil
-  end
-  local fault = rarely().mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
-  if fault then
-    return "the job that waits for its end was not added: " .. fault
-  end
-  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
-    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
-  local opts, id = object(opts_text), id_of_next(queue, own_id)
-  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
-  hold_deduplication(queue, deduplication_id, id, opts)
-  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
-    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
-    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-  rarely().add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-    opts.lifo == true)
-  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
-    attempt("SADD", dependencies, queue.prefix .. id)
-  end
-  redis.call("DEL", stored)
-  return nil
-end
-
--- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
--- wrong, if anything did.
-local function end_deduplication(queue, deduplication_id, id, timestamp)
-  if not deduplication_id then
-    return nil
-  end
-  release_deduplication(queue, deduplication_id, id)
-  return add_next_job(queue, deduplication_id, timestamp)
-end
-
---- includes/finish/gone.lua
--- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
-
-local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
-
-local function newest_events(queue)
-  return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
-end
-
--- The value that follows a name in the fields of an event, or nil.
-local function value_in(fields, name)
-  for at = 1, #fields, 2 do
-    if fields[at] == name then
-      return fields[at + 1]
-    end
-  end
-  return nil
-end
-
--- The deduplication ids of the jobs for whose end others wait, by the ids of these jobs: the events of
--- those that came meanwhile name both.
-local function deduplication_ids(queue)
-  local found = {}
-  for _, entry in ipairs(newest_events(queue)) do
-    local fields = entry[2]
-    if fields[2] == "deduplicated" and fields[4] and not found[fields[4]] then
-      found[fields[4]] = value_in(fields, "deduplicationId")
-    end
-  end
-  return found
-end
-
--- Adds the job that waits for the end of one that is gone. Returns what went wrong, if anything did.
-local function follow_gone_job(queue, id, deduplication_id, timestamp)
-  if deduplication_id and attempt("GET", queue.prefix .. "de:" .. deduplication_id) == id then
-    return end_deduplication(queue, deduplication_id, id, timestamp)
-  end
-  return nil
-end
-
--- Takes a job that is gone out of `active`, and adds the one that waits for its end. Returns whether
--- it was there, and what went wrong, if anything did.
-local function end_gone_job(queue, id, timestamp)
-  return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
 end
 
 --- includes/time.lua
@@ -1241,183 +1017,6 @@ local function requeue_stalled_job(call, id, job, returning)
   call.handled[id] = job.attempts_started
 end
 
---- includes/finish/retain.lua
--- Whether a job stays among the finished ones. Needs:
-
--- Puts a job among the finished ones, or removes it when none are kept.
-local function retain(queue, finished, id, keep, timestamp)
-  if keep.count == 0 then
-    redis.call("ZREM", finished, id)
-    remove_jobs(queue, { id })
-  else
-    redis.call("ZADD", finished, timestamp, id)
-    prune(queue, finished, keep, tonumber(timestamp))
-  end
-end
-
---- includes/finish/metrics.lua
--- BullMQ's own count of failed jobs, where workers count. Needs:
-
--- Counts a job that no worker has finished, where workers count: the next of them makes the point.
-local function add_to_metrics(queue, target)
-  local key = queue.prefix .. "metrics:" .. target
-  local count = attempt("HGET", key, "count")
-  if count then
-    redis.call("HSET", key, "count", digits(counter(count) + 1))
-  end
-end
-
---- includes/parents/parent.lua
--- The flow parent of a job, which may live in another queue. Needs:
-
--- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
--- is a table of `parent`, its decoded field, and `parent_key`.
-local function parent_of(job)
-  local data = job.parent
-  local key, id, base = job.parent_key, data.id, data.queueKey
-  if type(id) == "number" then
-    id = digits(id)
-  end
-  if type(id) == "string" and type(base) == "string" then
-    key = key or (base .. ":" .. id)
-  elseif key then
-    base, id = key:match("^(.*):(.-)$")
-  end
-  if not key or not base then
-    return nil
-  end
-  return { key = key, id = id, queue = queue_at(base .. ":") }
-end
-
--- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
--- node of a cluster, or for an ACL user that may not touch them.
-local function unfit_parent(parent)
-  return rarely().mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
-    parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
-end
-
---- includes/parents/failure.lua
--- What a flow parent learns of a child that failed. Needs:
-
-local function fail_parent(parent, child_key, timestamp)
-  local queue = parent.queue
-  redis.call("ZADD", parent.key .. ":unsuccessful", timestamp, child_key)
-  if redis.call("EXISTS", parent.key) == 0 then
-    return
-  end
-  local from = redis.call("ZSCORE", queue["waiting-children"], parent.id) and queue["waiting-children"]
-    or redis.call("ZSCORE", queue.delayed, parent.id) and queue.delayed
-  if from then
-    redis.call("HSET", parent.key, "defa", "child " .. child_key .. " failed", "delay", 0)
-    rarely().release_parent(parent, from, timestamp)
-  end
-end
-
--- Tells the parent of a failed child, as the first of these flags says: fpof fails the
--- parent, cpof lets it go on at once, idof and rdof no longer wait for the child. Returns
--- what is wrong with the parent, if anything is.
-local function tell_parent_of_failure(job, child_key, reason, timestamp)
-  local parent = parent_of(job)
-  if not parent then
-    return nil
-  end
-  local fault = unfit_parent(parent)
-  if fault then
-    return "its parent was not told: " .. fault
-  end
-  local flag
-  for _, flags in ipairs({ job.parent, job.opts }) do
-    for _, name in ipairs({ "fpof", "cpof", "idof", "rdof" }) do
-      flag = flag or (flags[name] and flags[name] ~= cjson.null and name)
-    end
-  end
-  local dependencies = parent.key .. ":dependencies"
-  if not flag or redis.call("SREM", dependencies, child_key) == 0 then
-    return nil
-  end
-  if flag == "fpof" then
-    fail_parent(parent, child_key, timestamp)
-    return nil
-  end
-  if flag ~= "rdof" then
-    redis.call("HSET", parent.key .. ":failed", child_key, reason)
-  end
-  if flag == "cpof" or redis.call("SCARD", dependencies) == 0 then
-    rarely().release_parent(parent, parent.queue["waiting-children"], timestamp)
-  end
-  return nil
-end
-
---- includes/stalled/untold.lua
--- The failures that the middleware of Dramatiq is still to be told of. Whoever made the check
--- tells it; should that process die before it does, the next one to look at the queue does.
--- Takes the `call` of stalled/call. Needs:
-
-local UNTOLD_KEPT = 10000 -- of a queue; the oldest go first
-local UNTOLD_TTL = 604800000 -- ms without a failure after which all go, when nobody tells them: 7 days
-
--- Whether data may be a message of Dramatiq's. JSON that names no actor is a job of another
--- runtime; what is no JSON was made by an encoder of the application.
-local function is_message(data)
-  if data:find('^%s*[%[{"%d-]') then
-    return data:find('"actor_name"', 1, true) ~= nil
-  end
-  return data ~= "" and data ~= "true" and data ~= "false" and data ~= "null"
-end
-
--- Adds a failed job. Its data goes along when others may remove the job before it is told.
-local function add_untold(call, id, job, reason, stalls, data, may_go)
-  local queue = call.queue
-  if not data or not is_message(data) or not attempt("ZADD", queue.untold, call.timestamp, id) then
-    return
-  end
-  local failure = { reason, stalls, job.worker or "", job.name or "", may_go and data or "" }
-  attempt("HSET", queue["untold-jobs"], id, cmsgpack.pack(failure))
-  local excess = redis.call("ZCARD", queue.untold) - UNTOLD_KEPT
-  local popped = excess > 0 and redis.call("ZPOPMIN", queue.untold, excess) or {}
-  for at = 1, #popped, 2 do
-    attempt("HDEL", queue["untold-jobs"], popped[at])
-  end
-  redis.call("PEXPIRE", queue.untold, UNTOLD_TTL)
-  redis.call("PEXPIRE", queue["untold-jobs"], UNTOLD_TTL)
-end
-
---- includes/stalled/fail.lua
--- How a job fails that has stalled too often. Takes the `call` of stalled/call. Needs:
-
-local function note_all(call, id, ...)
-  for at = 1, select("#", ...) do
-    local oddity = select(at, ...)
-    if oddity then
-      note(call, id, oddity)
-    end
-  end
-end
-
-local function fail_stalled_job(call, id, job, reason)
-  local queue, stalls = call.queue, digits(job.stalls + 1)
-  read_more(job)
-  redis.call("HSET", job.key, "stc", stalls, "atm", digits(job.attempts + 1), "failedReason", reason,
-    "finishedOn", call.timestamp)
-  redis.call("HDEL", job.key, "defa", "suspect")
-  record_stall(call, job, job.stalls + 1, "failed: " .. reason)
-  emit(queue, "stalled", id)
-  emit(queue, "failed", id, "prev", "active", "failedReason", reason)
-  note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),
-    end_deduplication(queue, job.deduplication_id, id, call.timestamp))
-  -- With the job its data may go at once, and then nobody else could tell whose failure it was.
-  local keep = retention_of_failed(job.opts, call.keep_failed)
-  local data = redis.call("HGET", job.key, "data")
-  retain(queue, queue.failed, id, keep, call.timestamp)
-  local is_gone = redis.call("EXISTS", job.key) == 0
-  add_untold(call, id, job, reason, stalls, data, is_gone or keep.count)
-  data = is_gone and data or ""
-  add_to_metrics(queue, "failed")
-  call.counts.failed = call.counts.failed + 1
-  call.handled[id] = job.attempts_started
-  call.failed_jobs[#call.failed_jobs + 1] = { id, reason, stalls, job.worker or "", job.name or "", data }
-end
-
 --- includes/stalled/leave_active.lua
 -- How many jobs leave `active` at once: they become tombstones that one LREM takes away, since
 -- an LREM for each of them would make the check quadratic. Needs no other include but takes
@@ -1452,17 +1051,6 @@ end
 --- includes/stalled/apply.lua
 -- Does what the verdicts say. Takes the `call` of stalled/call. Needs:
 
--- Adds the jobs that wait for the end of others whose hashes are gone. The events are read once a call.
-local function follow_gone_jobs(call, ids)
-  call.waited_for = call.waited_for or deduplication_ids(call.queue)
-  for _, id in ipairs(ids) do
-    local fault = follow_gone_job(call.queue, id, call.waited_for[id], call.timestamp)
-    if fault then
-      note(call, id, fault)
-    end
-  end
-end
-
 -- Does to each id what its verdict says, and returns how many left `active`.
 local function apply_verdicts(call, ids)
   local queue, counts = call.queue, call.counts
@@ -1477,7 +1065,7 @@ local function apply_verdicts(call, ids)
       note(call, id, job.odd)
       return
     elseif verdict == "fail" then
-      fail_stalled_job(call, id, job, reason)
+      rarely().fail_stalled_job(call, id, job, reason)
     elseif verdict == "drop" then
       counts.dropped = counts.dropped + 1
       gone[#gone + 1] = not job and id or nil
@@ -1493,7 +1081,7 @@ local function apply_verdicts(call, ids)
     take_out_of_active(call, places, leaving, #ids)
   end
   if #gone > 0 then
-    follow_gone_jobs(call, gone)
+    rarely().follow_gone_jobs(call, gone)
   end
   if #new_marks > 0 then
     counts.marked = counts.marked + redis.call("SADD", queue.stalled, unpack(new_marks))
@@ -1509,95 +1097,6 @@ local function wake_for_what_changed(call)
     and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
     wake(queue)
   end
-end
-
---- includes/stalled/report.lua
--- Says what a check would do, and writes nothing. Takes the `call` of stalled/call. Needs:
-
-local MOST_DATA = 65536 -- bytes of the data of a job that a report returns
-local NOT_KNOWN = -1
-
--- In the order of VERDICTS in protocol/active_jobs.py.
-local CODES = { healthy = 0, mark = 1, requeue = 2, fail = 3, drop = 4, copy = 5, odd = 6 }
-
--- Calls `use(place, verdict, later, job)` for the ids at the places without a lock: `later` is the
--- verdict once a check has marked the job.
-local function foresee(call, ids, places, use)
-  judge(call, ids, places, function(place, id, verdict, job)
-    if verdict == "requeue" or verdict == "fail" then
-      call.handled[id] = job.attempts_started
-    end
-    use(place, CODES[verdict], verdict == "mark" and CODES[verdict_when_stalled(call, job)] or CODES[verdict], job)
-  end)
-end
-
--- Adds a text about those of these ids that have no lock.
-local function report_verdicts(call, ids)
-  local parts = {}
-  foresee(call, ids, lockless_places(call, ids), function(place, verdict, later)
-    local at = #parts
-    parts[at + 1], parts[at + 2] = struct.pack(">I4BB", #ids[place], verdict, later), ids[place]
-  end)
-  call.reports[#call.reports + 1] = table.concat(parts)
-  return 0
-end
-
--- The places of the ids without a lock, oldest first, and for all the TTL of their locks.
-local function lockless_places_and_ttls(call, ids)
-  local places, ttls = {}, {}
-  for place = #ids, 1, -1 do
-    ttls[place] = redis.call("PTTL", call.prefix .. ids[place] .. ":lock")
-    if ttls[place] == -2 then
-      places[#places + 1] = place
-    end
-  end
-  return places, ttls
-end
-
--- The same fields of a job that was read before it was judged, and of one that was not.
-local function fields_of(call, id, job)
-  if job and job.key then
-    local fields = redis.call("HMGET", job.key, "name", "data")
-    return fields[1], fields[2], job.worker, job.stalls, job.attempts, job.started_at
-  end
-  local fields = attempt("HMGET", call.prefix .. id, "name", "data", "pb", "stc", "atm", "processedOn") or {}
-  return fields[1], fields[2], fields[3], counter(fields[4]), counter(fields[5]), fields[6]
-end
-
--- Adds a text about all these ids, since one for each would cost clients far more. The order is
--- that of JOB in protocol/active_jobs.py.
-local function report_jobs(call, ids)
-  local timestamp, parts, verdicts, laters, jobs = tonumber(call.timestamp), {}, {}, {}, {}
-  local places, ttls = lockless_places_and_ttls(call, ids)
-  foresee(call, ids, places, function(place, verdict, later, job)
-    verdicts[place], laters[place], jobs[place] = verdict, later, job
-  end)
-  local marked = membership("SMISMEMBER", call.marks, ids)
-  for place = #ids, 1, -1 do
-    local id = ids[place]
-    local name, data, worker, stalls, attempts, started_at = fields_of(call, id, jobs[place])
-    name, data, worker, started_at = name or "", data or "", worker or "", number(started_at)
-    local is_large = #data > MOST_DATA
-    data = is_large and "" or data
-    local at = #parts
-    parts[at + 1] = struct.pack(">I4I4I4I4i8i8i8i8i8BBBB", #id, #name, #worker, #data, math.min(ttls[place], 2 ^ 53),
-      stalls, attempts, started_at and math.max(started_at, NOT_KNOWN) or NOT_KNOWN,
-      started_at and math.max(timestamp - started_at, 0) or NOT_KNOWN, marked[place] or 0,
-      verdicts[place] or CODES.healthy, laters[place] or CODES.healthy, is_large and 1 or 0)
-    parts[at + 2], parts[at + 3], parts[at + 4], parts[at + 5] = id, name, worker, data
-  end
-  call.reports[#call.reports + 1] = table.concat(parts)
-  return 0
-end
-
--- Makes the report that the call asks for. Returns true when there are no ids beyond it.
-local function report(call)
-  if call.only_id ~= "" then
-    report_jobs(call, redis.call("LPOS", call.queue.active, call.only_id) and { call.only_id } or {})
-    return true
-  end
-  resume(call)
-  return walk(call, call.mode == "report" and report_jobs or report_verdicts)
 end
 
 local rare
@@ -1696,6 +1195,107 @@ rarely = function()
       return is_one_of(FIRST_PARTS, first) or colons ~= 2 and is_one_of(LAST_PARTS, id:match("([^:]*)$"))
     end
 
+    --- includes/stalled/hold.lua
+    -- Protection from mass stalls: a sweep that would recover too many of the active jobs at once
+    -- does nothing for one round. It costs little: at most 1,000 ids are looked at. Takes the `call`
+    -- of stalled/call. Needs:
+
+    local SAMPLE, PARTS = 1000, 20 -- how many ids are looked at, and in how many parts of a long list
+
+    -- The ids of the active jobs, or of a long list as many as the sample has from all over it.
+    local function sample_of(active, length)
+      if length <= SAMPLE then
+        return { redis.call("LRANGE", active, 0, -1) }, length
+      end
+      local parts, size = {}, SAMPLE / PARTS
+      for part = 0, PARTS - 1 do
+        local first = math.floor(part * (length - size) / (PARTS - 1))
+        parts[#parts + 1] = redis.call("LRANGE", active, first, first + size - 1)
+      end
+      return parts, SAMPLE
+    end
+
+    -- How many of these ids would be recovered or failed: marked, without a lock, and not finished.
+    -- Those that were released since their worker was killed are no riddle, and do not count.
+    local function count_stalled(call, ids)
+      local lockless, releases = {}, {}
+      for at, place in ipairs(lockless_places(call, ids)) do
+        lockless[at] = ids[place]
+      end
+      local marked = membership("SMISMEMBER", call.queue.stalled, lockless)
+      local completed = membership("ZMSCORE", call.queue.completed, lockless)
+      local failed = membership("ZMSCORE", call.queue.failed, lockless)
+      for at, id in ipairs(lockless) do
+        if marked[at] == 1 and not completed[at] and not failed[at] then
+          releases[#releases + 1] = call.prefix .. id .. ":released"
+        end
+      end
+      return #releases > 0 and #releases - redis.call("EXISTS", unpack(releases)) or 0
+    end
+
+    -- More than the share, whatever is lost in the arithmetic.
+    local function is_too_many(call, count, active)
+      return count > call.max_share * active + 1e-6
+    end
+
+    -- How many jobs the check would recover, and of how many: exact up to the size of the sample.
+    local function would_recover(call)
+      local queue = call.queue
+      local active = redis.call("LLEN", queue.active)
+      if not is_too_many(call, redis.call("SCARD", queue.stalled), active) then
+        return 0, active
+      end
+      local parts, looked_at = sample_of(queue.active, active)
+      local count = 0
+      for _, ids in ipairs(parts) do
+        count = count + count_stalled(call, ids)
+      end
+      return math.floor(count * active / looked_at + 0.5), active
+    end
+
+    -- Whether the hold that is on record has lasted for a round, and this is a sweep that may end it.
+    local function is_over(call, holder, since)
+      return call.interval and holder ~= call.sweep and tonumber(call.timestamp) - since >= call.hold_interval / 2
+    end
+
+    -- Whether the check is held; then `held` of the call says how many jobs it would have recovered,
+    -- how many are active, and 1 when the hold begins with it. All sweepers know of a hold.
+    local function is_held(call)
+      local count, active = would_recover(call)
+      local holder, since = (attempt("GET", call.hold) or ""):match("^(.*)@(%d+)$")
+      if not is_too_many(call, count, active) or holder and is_over(call, holder, tonumber(since)) then
+        redis.call("DEL", call.hold)
+        return false
+      end
+      if not holder then
+        holder = call.sweep
+        redis.call("SET", call.hold, holder .. "@" .. call.timestamp, "PX", math.ceil(call.hold_interval * 3))
+      end
+      call.held = { count, active, holder == call.sweep and 1 or 0 }
+      return true
+    end
+
+    --- includes/queue/drop.lua
+    -- How a job leaves `active` whose hash is gone. Needs no other include.
+
+    -- Removes the mark of a job. Hardly ever is any job marked: that is looked at once in a script.
+    local function remove_mark(queue, id)
+      if queue.has_marks == nil then
+        queue.has_marks = redis.call("SCARD", queue.stalled) > 0
+      end
+      if queue.has_marks then
+        redis.call("SREM", queue.stalled, id)
+      end
+    end
+
+    -- Takes a job out of `active` whose hash is gone: somebody removed it while it ran. Its hash is
+    -- not written again. Returns whether it was there.
+    local function drop_from_active(queue, id)
+      redis.call("DEL", queue.prefix .. id .. ":lock")
+      remove_mark(queue, id)
+      return redis.call("LREM", queue.active, -1, id) > 0
+    end
+
     --- includes/queue/due.lua
     -- When the next delayed job is due. Needs no other include.
 
@@ -1757,6 +1357,211 @@ rarely = function()
       end
     end
 
+    --- includes/finish/deduplication.lua
+    -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
+
+    -- A deduplication key with a TTL ends by itself; one that names another job is that job's.
+    local function release_deduplication(queue, deduplication_id, id)
+      local key = queue.prefix .. "de:" .. deduplication_id
+      if attempt("GET", key) == id and redis.call("PTTL", key) == -1 then
+        redis.call("DEL", key)
+      end
+    end
+
+    --- includes/finish/next_job.lua
+    -- What the end of a job means to its deduplication id: the key that keeps a second job away is
+    -- released, and the job that came meanwhile (keepLastIfActive) is added. Needs:
+
+    local function is_free(queue, id)
+      return not is_reserved(id) and redis.call("EXISTS", queue.prefix .. id) == 0
+    end
+
+    -- The id that the job was given when it came, unless a job has it by now: then one that is free.
+    local function id_of_next(queue, id)
+      local count, step = counter(redis.call("GET", queue.prefix .. "id")) + 1, 1
+      redis.call("SET", queue.prefix .. "id", digits(count))
+      if id and is_free(queue, id) then
+        return id
+      end
+      while not is_free(queue, digits(count)) do -- the counter was lost: find the end of the ids soon
+        count, step = count + step, step * 2
+      end
+      redis.call("SET", queue.prefix .. "id", digits(count))
+      return digits(count)
+    end
+
+    -- Lets the next job keep others away in its turn.
+    local function hold_deduplication(queue, deduplication_id, id, opts)
+      local rule = type(opts.de) == "table" and opts.de or {}
+      local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+      redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+    end
+
+    -- The fields that only some jobs have.
+    local function optional_fields(deduplication_id, parent_key, parent, scheduler)
+      local fields = { "deid", deduplication_id }
+      for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+        if value then
+          fields[#fields + 1] = name
+          fields[#fields + 1] = value
+        end
+      end
+      return fields
+    end
+
+    -- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
+    -- stays there when it cannot be added.
+    local function add_next_job(queue, deduplication_id, timestamp)
+      local stored = queue.prefix .. "dn:" .. deduplication_id
+      if redis.call("EXISTS", stored) == 0 then
+        return nil
+      end
+      local fault = mistyped(types_of(queue, stored, "hash", queue.prefix .. "id", "string"))
+      if fault then
+        return "the job that waits for its end was not added: " .. fault
+      end
+      local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
+        redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
+      local opts, id = object(opts_text), id_of_next(queue, own_id)
+      local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
+      hold_deduplication(queue, deduplication_id, id, opts)
+      redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
+        "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
+        unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
+      add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+        opts.lifo == true)
+      if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
+        attempt("SADD", dependencies, queue.prefix .. id)
+      end
+      redis.call("DEL", stored)
+      return nil
+    end
+
+    -- To be called when a job with a deduplication id has ended, in whichever way. Returns what went
+    -- wrong, if anything did.
+    local function end_deduplication(queue, deduplication_id, id, timestamp)
+      if not deduplication_id then
+        return nil
+      end
+      release_deduplication(queue, deduplication_id, id)
+      return add_next_job(queue, deduplication_id, timestamp)
+    end
+
+    --- includes/finish/gone.lua
+    -- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
+
+    local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
+
+    local function newest_events(queue)
+      return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
+    end
+
+    -- The value that follows a name in the fields of an event, or nil.
+    local function value_in(fields, name)
+      for at = 1, #fields, 2 do
+        if fields[at] == name then
+          return fields[at + 1]
+        end
+      end
+      return nil
+    end
+
+    -- The deduplication ids of the jobs for whose end others wait, by the ids of these jobs: the events of
+    -- those that came meanwhile name both.
+    local function deduplication_ids(queue)
+      local found = {}
+      for _, entry in ipairs(newest_events(queue)) do
+        local fields = entry[2]
+        if fields[2] == "deduplicated" and fields[4] and not found[fields[4]] then
+          found[fields[4]] = value_in(fields, "deduplicationId")
+        end
+      end
+      return found
+    end
+
+    -- Adds the job that waits for the end of one that is gone. Returns what went wrong, if anything did.
+    local function follow_gone_job(queue, id, deduplication_id, timestamp)
+      if deduplication_id and attempt("GET", queue.prefix .. "de:" .. deduplication_id) == id then
+        return end_deduplication(queue, deduplication_id, id, timestamp)
+      end
+      return nil
+    end
+
+    -- Takes a job that is gone out of `active`, and adds the one that waits for its end. Returns whether
+    -- it was there, and what went wrong, if anything did.
+    local function end_gone_job(queue, id, timestamp)
+      return drop_from_active(queue, id), follow_gone_job(queue, id, deduplication_ids(queue)[id], timestamp)
+    end
+
+    --- includes/stalled/gone.lua
+    -- What the check does about jobs whose hashes are gone. Takes the `call` of stalled/call. Needs:
+
+    -- Adds the jobs that wait for the end of others whose hashes are gone. The events are read once a call.
+    local function follow_gone_jobs(call, ids)
+      call.waited_for = call.waited_for or deduplication_ids(call.queue)
+      for _, id in ipairs(ids) do
+        local fault = follow_gone_job(call.queue, id, call.waited_for[id], call.timestamp)
+        if fault then
+          note(call, id, fault)
+        end
+      end
+    end
+
+    --- includes/finish/retain.lua
+    -- Whether a job stays among the finished ones. Needs:
+
+    -- Puts a job among the finished ones, or removes it when none are kept.
+    local function retain(queue, finished, id, keep, timestamp)
+      if keep.count == 0 then
+        redis.call("ZREM", finished, id)
+        remove_jobs(queue, { id })
+      else
+        redis.call("ZADD", finished, timestamp, id)
+        prune(queue, finished, keep, tonumber(timestamp))
+      end
+    end
+
+    --- includes/finish/metrics.lua
+    -- BullMQ's own count of failed jobs, where workers count. Needs:
+
+    -- Counts a job that no worker has finished, where workers count: the next of them makes the point.
+    local function add_to_metrics(queue, target)
+      local key = queue.prefix .. "metrics:" .. target
+      local count = attempt("HGET", key, "count")
+      if count then
+        redis.call("HSET", key, "count", digits(counter(count) + 1))
+      end
+    end
+
+    --- includes/parents/parent.lua
+    -- The flow parent of a job, which may live in another queue. Needs:
+
+    -- Where a job's flow parent lives, or nil for a job without one: its key, id and queue. A job
+    -- is a table of `parent`, its decoded field, and `parent_key`.
+    local function parent_of(job)
+      local data = job.parent
+      local key, id, base = job.parent_key, data.id, data.queueKey
+      if type(id) == "number" then
+        id = digits(id)
+      end
+      if type(id) == "string" and type(base) == "string" then
+        key = key or (base .. ":" .. id)
+      elseif key then
+        base, id = key:match("^(.*):(.-)$")
+      end
+      if not key or not base then
+        return nil
+      end
+      return { key = key, id = id, queue = queue_at(base .. ":") }
+    end
+
+    -- What is wrong with the keys of a parent, or nil. They may be out of reach: on another
+    -- node of a cluster, or for an ACL user that may not touch them.
+    local function unfit_parent(parent)
+      return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
+        parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
+    end
+
     --- includes/parents/release.lua
     -- How a flow parent that has waited for its children becomes available. Needs:
 
@@ -1779,13 +1584,229 @@ rarely = function()
       end
     end
 
+    --- includes/parents/failure.lua
+    -- What a flow parent learns of a child that failed. Needs:
+
+    local function fail_parent(parent, child_key, timestamp)
+      local queue = parent.queue
+      redis.call("ZADD", parent.key .. ":unsuccessful", timestamp, child_key)
+      if redis.call("EXISTS", parent.key) == 0 then
+        return
+      end
+      local from = redis.call("ZSCORE", queue["waiting-children"], parent.id) and queue["waiting-children"]
+        or redis.call("ZSCORE", queue.delayed, parent.id) and queue.delayed
+      if from then
+        redis.call("HSET", parent.key, "defa", "child " .. child_key .. " failed", "delay", 0)
+        release_parent(parent, from, timestamp)
+      end
+    end
+
+    -- Tells the parent of a failed child, as the first of these flags says: fpof fails the
+    -- parent, cpof lets it go on at once, idof and rdof no longer wait for the child. Returns
+    -- what is wrong with the parent, if anything is.
+    local function tell_parent_of_failure(job, child_key, reason, timestamp)
+      local parent = parent_of(job)
+      if not parent then
+        return nil
+      end
+      local fault = unfit_parent(parent)
+      if fault then
+        return "its parent was not told: " .. fault
+      end
+      local flag
+      for _, flags in ipairs({ job.parent, job.opts }) do
+        for _, name in ipairs({ "fpof", "cpof", "idof", "rdof" }) do
+          flag = flag or (flags[name] and flags[name] ~= cjson.null and name)
+        end
+      end
+      local dependencies = parent.key .. ":dependencies"
+      if not flag or redis.call("SREM", dependencies, child_key) == 0 then
+        return nil
+      end
+      if flag == "fpof" then
+        fail_parent(parent, child_key, timestamp)
+        return nil
+      end
+      if flag ~= "rdof" then
+        redis.call("HSET", parent.key .. ":failed", child_key, reason)
+      end
+      if flag == "cpof" or redis.call("SCARD", dependencies) == 0 then
+        release_parent(parent, parent.queue["waiting-children"], timestamp)
+      end
+      return nil
+    end
+
+    --- includes/stalled/untold.lua
+    -- The failures that the middleware of Dramatiq is still to be told of. Whoever made the check
+    -- tells it; should that process die before it does, the next one to look at the queue does.
+    -- Takes the `call` of stalled/call. Needs:
+
+    local UNTOLD_KEPT = 10000 -- of a queue; the oldest go first
+    local UNTOLD_TTL = 604800000 -- ms without a failure after which all go, when nobody tells them: 7 days
+
+    -- Whether data may be a message of Dramatiq's. JSON that names no actor is a job of another
+    -- runtime; what is no JSON was made by an encoder of the application.
+    local function is_message(data)
+      if data:find('^%s*[%[{"%d-]') then
+        return data:find('"actor_name"', 1, true) ~= nil
+      end
+      return data ~= "" and data ~= "true" and data ~= "false" and data ~= "null"
+    end
+
+    -- Adds a failed job. Its data goes along when others may remove the job before it is told.
+    local function add_untold(call, id, job, reason, stalls, data, may_go)
+      local queue = call.queue
+      if not data or not is_message(data) or not attempt("ZADD", queue.untold, call.timestamp, id) then
+        return
+      end
+      local failure = { reason, stalls, job.worker or "", job.name or "", may_go and data or "" }
+      attempt("HSET", queue["untold-jobs"], id, cmsgpack.pack(failure))
+      local excess = redis.call("ZCARD", queue.untold) - UNTOLD_KEPT
+      local popped = excess > 0 and redis.call("ZPOPMIN", queue.untold, excess) or {}
+      for at = 1, #popped, 2 do
+        attempt("HDEL", queue["untold-jobs"], popped[at])
+      end
+      redis.call("PEXPIRE", queue.untold, UNTOLD_TTL)
+      redis.call("PEXPIRE", queue["untold-jobs"], UNTOLD_TTL)
+    end
+
+    --- includes/stalled/fail.lua
+    -- How a job fails that has stalled too often. Takes the `call` of stalled/call. Needs:
+
+    local function note_all(call, id, ...)
+      for at = 1, select("#", ...) do
+        local oddity = select(at, ...)
+        if oddity then
+          note(call, id, oddity)
+        end
+      end
+    end
+
+    local function fail_stalled_job(call, id, job, reason)
+      local queue, stalls = call.queue, digits(job.stalls + 1)
+      read_more(job)
+      redis.call("HSET", job.key, "stc", stalls, "atm", digits(job.attempts + 1), "failedReason", reason,
+        "finishedOn", call.timestamp)
+      redis.call("HDEL", job.key, "defa", "suspect")
+      record_stall(call, job, job.stalls + 1, "failed: " .. reason)
+      emit(queue, "stalled", id)
+      emit(queue, "failed", id, "prev", "active", "failedReason", reason)
+      note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),
+        end_deduplication(queue, job.deduplication_id, id, call.timestamp))
+      -- With the job its data may go at once, and then nobody else could tell whose failure it was.
+      local keep = retention_of_failed(job.opts, call.keep_failed)
+      local data = redis.call("HGET", job.key, "data")
+      retain(queue, queue.failed, id, keep, call.timestamp)
+      local is_gone = redis.call("EXISTS", job.key) == 0
+      add_untold(call, id, job, reason, stalls, data, is_gone or keep.count)
+      data = is_gone and data or ""
+      add_to_metrics(queue, "failed")
+      call.counts.failed = call.counts.failed + 1
+      call.handled[id] = job.attempts_started
+      call.failed_jobs[#call.failed_jobs + 1] = { id, reason, stalls, job.worker or "", job.name or "", data }
+    end
+
+    --- includes/stalled/report.lua
+    -- Says what a check would do, and writes nothing. Takes the `call` of stalled/call. Needs:
+
+    local MOST_DATA = 65536 -- bytes of the data of a job that a report returns
+    local NOT_KNOWN = -1
+
+    -- In the order of VERDICTS in protocol/active_jobs.py.
+    local CODES = { healthy = 0, mark = 1, requeue = 2, fail = 3, drop = 4, copy = 5, odd = 6 }
+
+    -- Calls `use(place, verdict, later, job)` for the ids at the places without a lock: `later` is the
+    -- verdict once a check has marked the job.
+    local function foresee(call, ids, places, use)
+      judge(call, ids, places, function(place, id, verdict, job)
+        if verdict == "requeue" or verdict == "fail" then
+          call.handled[id] = job.attempts_started
+        end
+        use(place, CODES[verdict], verdict == "mark" and CODES[verdict_when_stalled(call, job)] or CODES[verdict], job)
+      end)
+    end
+
+    -- Adds a text about those of these ids that have no lock.
+    local function report_verdicts(call, ids)
+      local parts = {}
+      foresee(call, ids, lockless_places(call, ids), function(place, verdict, later)
+        local at = #parts
+        parts[at + 1], parts[at + 2] = struct.pack(">I4BB", #ids[place], verdict, later), ids[place]
+      end)
+      call.reports[#call.reports + 1] = table.concat(parts)
+      return 0
+    end
+
+    -- The places of the ids without a lock, oldest first, and for all the TTL of their locks.
+    local function lockless_places_and_ttls(call, ids)
+      local places, ttls = {}, {}
+      for place = #ids, 1, -1 do
+        ttls[place] = redis.call("PTTL", call.prefix .. ids[place] .. ":lock")
+        if ttls[place] == -2 then
+          places[#places + 1] = place
+        end
+      end
+      return places, ttls
+    end
+
+    -- The same fields of a job that was read before it was judged, and of one that was not.
+    local function fields_of(call, id, job)
+      if job and job.key then
+        local fields = redis.call("HMGET", job.key, "name", "data")
+        return fields[1], fields[2], job.worker, job.stalls, job.attempts, job.started_at
+      end
+      local fields = attempt("HMGET", call.prefix .. id, "name", "data", "pb", "stc", "atm", "processedOn") or {}
+      return fields[1], fields[2], fields[3], counter(fields[4]), counter(fields[5]), fields[6]
+    end
+
+    -- Adds a text about all these ids, since one for each would cost clients far more. The order is
+    -- that of JOB in protocol/active_jobs.py.
+    local function report_jobs(call, ids)
+      local timestamp, parts, verdicts, laters, jobs = tonumber(call.timestamp), {}, {}, {}, {}
+      local places, ttls = lockless_places_and_ttls(call, ids)
+      foresee(call, ids, places, function(place, verdict, later, job)
+        verdicts[place], laters[place], jobs[place] = verdict, later, job
+      end)
+      local marked = membership("SMISMEMBER", call.marks, ids)
+      for place = #ids, 1, -1 do
+        local id = ids[place]
+        local name, data, worker, stalls, attempts, started_at = fields_of(call, id, jobs[place])
+        name, data, worker, started_at = name or "", data or "", worker or "", number(started_at)
+        local is_large = #data > MOST_DATA
+        data = is_large and "" or data
+        local at = #parts
+        parts[at + 1] = struct.pack(">I4I4I4I4i8i8i8i8i8BBBB", #id, #name, #worker, #data, math.min(ttls[place], 2 ^ 53),
+          stalls, attempts, started_at and math.max(started_at, NOT_KNOWN) or NOT_KNOWN,
+          started_at and math.max(timestamp - started_at, 0) or NOT_KNOWN, marked[place] or 0,
+          verdicts[place] or CODES.healthy, laters[place] or CODES.healthy, is_large and 1 or 0)
+        parts[at + 2], parts[at + 3], parts[at + 4], parts[at + 5] = id, name, worker, data
+      end
+      call.reports[#call.reports + 1] = table.concat(parts)
+      return 0
+    end
+
+    -- Makes the report that the call asks for. Returns true when there are no ids beyond it.
+    local function report(call)
+      if call.only_id ~= "" then
+        report_jobs(call, redis.call("LPOS", call.queue.active, call.only_id) and { call.only_id } or {})
+        return true
+      end
+      resume(call)
+      return walk(call, call.mode == "report" and report_jobs or report_verdicts)
+    end
+
     rare = {
       add_to_queue = add_to_queue,
       delay = delay,
+      end_deduplication = end_deduplication,
+      fail_stalled_job = fail_stalled_job,
+      follow_gone_jobs = follow_gone_jobs,
+      is_held = is_held,
       is_name_of_key = is_name_of_key,
       join_lists = join_lists,
       mistyped = mistyped,
       release_parent = release_parent,
+      report = report,
     }
   end
   return rare
@@ -1823,7 +1844,7 @@ if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 if call.is_report then
-  return reply(call, -1, report(call))
+  return reply(call, -1, rarely().report(call))
 end
 local answer = recorded_reply(call)
 if answer then
@@ -1834,7 +1855,7 @@ local waits = call.interval and call.step == 0 and throttled(call)
 if waits then
   return reply(call, waits, true)
 end
-if call.max_share and call.step == 0 and is_held(call) then
+if call.max_share and call.step == 0 and rarely().is_held(call) then
   return reply(call, -1, true)
 end
 return check()

@@ -194,3 +194,46 @@ def test_an_id_that_is_no_hash_keeps_no_job_from_being_marked(client):
     assert StalledChecker(client).check("q").marked == 2
 
     assert state(client)["stalled"] == {"a", "b"}
+
+
+FULL = {
+    "opts": '{"kl": 1, "maxStalledCount": 9, "attempts": 9}',
+    "stc": "3",
+    "atm": "2",
+    "ats": "5",
+    "priority": "2",
+    "parent": '{"fpof": true}',
+    "actorMaxStalledCount": "8",
+    "pb": "host:7",
+    "processedOn": "1700000000123",
+    "suspect": "beside:4",
+}
+ATTEMPTS_USED = {"atm": "1", "opts": '{"attempts": 2}'}
+
+
+@pytest.mark.parametrize("others", [{}, ATTEMPTS_USED], ids=["which come back", "which fail"])
+def test_what_one_job_has_is_not_taken_for_that_of_the_next(client, others):
+    jobs = {"a": FULL, "b": {"stc": "1"}, "c": FULL, "d": {}, "e": others, "f": {}}
+    put(client, active=list(reversed(jobs)), jobs=jobs, stalled=set(jobs))
+    alone = {}
+    for job_id, fields in jobs.items():
+        put(client, job_id, active=[job_id], jobs={job_id: fields}, stalled={job_id})
+        StalledChecker(client).check(job_id)
+        alone[job_id] = client.hgetall(f"emq:{job_id}:{job_id}"), lines(client, job_id, job_id)
+
+    check = StalledChecker(client).check("q")
+
+    assert check.failed_ids == (("b", "e") if others else ("b",))
+    for job_id in jobs:
+        together = client.hgetall(f"emq:q:{job_id}"), lines(client, "q", job_id)
+        assert without_times(together) == without_times(alone[job_id])
+
+
+def lines(client, queue: str, job_id: str) -> list[bytes]:
+    """What the log of a job says, without the time of the check."""
+    return [line.split(b" ", 1)[1] for line in client.lrange(f"emq:{queue}:{job_id}:logs", 0, -1)]
+
+
+def without_times(found: tuple) -> tuple:
+    fields, log = found
+    return {name: value for name, value in fields.items() if name != b"finishedOn"}, log

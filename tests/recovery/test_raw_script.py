@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from dramatiq_echomq.protocol.replies import StalledReply
+
 from ..support.queue_data import BACK, as_data, came_back, dump, put, state, was_failed
 
 SCRIPT = (Path(__file__).parent.parent.parent / "lua" / "moveStalledJobsToWait-8.lua").read_text("utf-8")
@@ -106,3 +108,17 @@ def test_the_script_runs_where_it_may_write_nothing_outside_its_queue(client):
 
     client.delete(*client.keys("emq:q:*"))
     assert dump(client) == before
+
+
+def test_a_call_that_recovers_more_than_lua_can_unpack_tells_of_each(client):
+    ids = [f"job {number}" for number in range(9_000)]
+    with client.pipeline(transaction=False) as pipeline:
+        for number, job_id in enumerate(ids):
+            pipeline.hset(f"emq:q:{job_id}", "processedOn", 1700 - number)
+        pipeline.execute()
+    put(client, active=ids, stalled=set(ids))
+
+    reply = StalledReply(*call(client))
+
+    assert (reply.recovered, reply.recovered_ids()) == (9_000, ids[::-1])
+    assert reply.recovered_ages() == list(range(8_999, -1, -1))

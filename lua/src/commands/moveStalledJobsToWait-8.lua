@@ -57,12 +57,12 @@ marks, and those left over at the end name ids that are no longer in `active`.
 --- include finish/prune
 --- include stalled/call
 --- include stalled/throttle
---- include stalled/hold
+--- include rarely stalled/hold
 --- include stalled/cursor
 --- include stalled/marks
 --- include stalled/reply
 --- include stalled/apply
---- include stalled/report
+--- include rarely stalled/report
 
 local call = read_call()
 local queue = call.queue

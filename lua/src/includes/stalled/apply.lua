@@ -1,24 +1,13 @@
 -- Does what the verdicts say. Takes the `call` of stalled/call. Needs:
 --- include queue/lists
 --- include queue/wake
---- include finish/gone
+--- include rarely stalled/gone
 --- include stalled/call
 --- include stalled/lookup
 --- include stalled/verdict
 --- include stalled/requeue
---- include stalled/fail
+--- include rarely stalled/fail
 --- include stalled/leave_active
-
--- Adds the jobs that wait for the end of others whose hashes are gone. The events are read once a call.
-local function follow_gone_jobs(call, ids)
-  call.waited_for = call.waited_for or deduplication_ids(call.queue)
-  for _, id in ipairs(ids) do
-    local fault = follow_gone_job(call.queue, id, call.waited_for[id], call.timestamp)
-    if fault then
-      note(call, id, fault)
-    end
-  end
-end
 
 -- Does to each id what its verdict says, and returns how many left `active`.
 local function apply_verdicts(call, ids)

@@ -11,7 +11,7 @@ local function membership(command, key, ids)
 end
 
 -- The places of the ids without a lock, oldest first.
-local function lockless_places(call, ids)
+local function find_lockless_places(call, ids)
   local prefix, keys, places = call.prefix, {}, {}
   for place = 1, #ids do
     keys[place] = prefix .. ids[place] .. ":lock"
@@ -37,6 +37,14 @@ local function lockless_places(call, ids)
     end
   end
   return places
+end
+
+-- The same, looked up once for the ids of a chunk.
+local function lockless_places(call, ids)
+  if call.looked_up ~= ids then
+    call.looked_up, call.lockless = ids, find_lockless_places(call, ids)
+  end
+  return call.lockless
 end
 
 -- Whether none of these ids can be the name of a key of the queue, as in most queues: a quick
