@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -30,8 +31,11 @@ from .worker_id import worker_name
 #: The socket timeout of the connections of a Presence, in seconds.
 PRESENCE_TIMEOUT = 5.0
 
-#: How many seconds a queue that is new may wait to be registered.
+#: How many seconds pass until something wrong with the connection, or with a registration, is looked for again.
 SLICE = 0.5
+
+#: For how many seconds the first job of a queue waits until others would see its worker die.
+LONGEST_WAIT = 1.0
 
 #: After how many seconds the connection is used and the registrations are refreshed.
 REFRESH = 20.0
@@ -76,19 +80,31 @@ class Presence:
         self._stopping = threading.Event()  # one for each thread, as the last one may not have ended
         self._thread: threading.Thread | None = None
         self._connection: Any = None
-        self._is_seen = False
         self._registered: dict[str, bytes] = {}  # by queue, what stands in Redis
+        self._registering = threading.Lock()
+        self._registration: WorkerRegistration | None = None  # while others see the connection
+        self._was_tried = threading.Event()
         _presences.add(self)
 
     def add_queue(self, queue_name: str) -> None:
-        """Have the worker registered in a queue as well."""
+        """Have the worker registered in a queue as well.  Where one runs that is
+        done before its first job there: the job may kill it at once.
+        """
         self._queue_names[queue_name] = None
         self._has_queues.set()
+        if self._thread is None or not self._thread.is_alive():
+            return
+        self._was_tried.wait(LONGEST_WAIT)
+        registration = self._registration
+        if registration is not None and queue_name in self._new_queues(registration):
+            with contextlib.suppress(*ERRORS):  # it is tried again
+                self._register(registration, [queue_name])
 
     def start(self) -> None:
         """Start to be seen, once there is a queue."""
         if self._thread is None or not self._thread.is_alive():  # after a fork it is not
             self._stopping, self._registered = threading.Event(), {}
+            self._registering, self._registration, self._was_tried = threading.Lock(), None, threading.Event()
             self._thread = threading.Thread(
                 target=self._run, args=[self._stopping], name="dramatiq-echomq-presence", daemon=True
             )
@@ -101,7 +117,7 @@ class Presence:
             return
         self._stopping.set()
         self._has_queues.set()
-        connection, was_seen = self._connection, self._is_seen
+        connection, was_seen = self._connection, self._registration is not None
         if connection is not None:
             connection.disconnect()  # ends the wait for it
         thread.join(timeout=5)
@@ -117,10 +133,12 @@ class Presence:
             try:
                 registration = self._connect()
                 self._require_seen(registration)
-                self._is_seen, retry, unseen = True, FIRST_RETRY, 0
+                self._registration, retry, unseen = registration, FIRST_RETRY, 0
+                self._was_tried.set()
                 self._stay(registration, stopping)
             except Exception as error:
-                self._is_seen = False
+                self._registration = None
+                self._was_tried.set()
                 self._disconnect()
                 if stopping.is_set():
                     return
@@ -176,13 +194,16 @@ class Presence:
     def _register(self, registration: WorkerRegistration, queue_names: Any) -> None:
         text = registration.encode()
         for name in tuple(queue_names):
-            keys, before = self.keys_of(name), self._registered.get(name, b"")
-            args = [keys.base, text, before, REGISTRATION_KEPT_FOR]
-            try:
-                load("registerWorker-1.lua")(self.client, [keys.workers], args)
-            except QueueRefused as error:
-                self.logger.debug("Not registered in queue %r: %s", name, error)
-            self._registered[name] = text
+            with self._registering:
+                if registration is not self._registration:  # another connection stands for the worker by now
+                    return
+                keys, before = self.keys_of(name), self._registered.get(name, b"")
+                args = [keys.base, text, before, REGISTRATION_KEPT_FOR]
+                try:
+                    load("registerWorker-1.lua")(self.client, [keys.workers], args)
+                except QueueRefused as error:
+                    self.logger.debug("Not registered in queue %r: %s", name, error)
+                self._registered[name] = text
 
     def _unregister(self) -> None:
         try:

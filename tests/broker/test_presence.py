@@ -7,6 +7,7 @@ import os
 import threading
 import time
 
+import dramatiq
 import psutil
 import pytest
 import redis
@@ -67,6 +68,36 @@ def test_any_client_will_do(redis_url, client, options):
         wait_until(lambda: only_registration(client) != worker)
     assert registered(client) == {}
     broker.close()
+
+
+def test_a_worker_is_registered_in_each_queue_before_its_first_job_there(client, broker, monkeypatch):
+    """That job may kill it, and so may the next ones that are tried when it boots again."""
+    seen = {}
+    monkeypatch.setattr(presence, "connections_of", lambda *given: time.sleep(0.2) or connections_of(*given))
+    for queue in ("q", "r"):
+
+        def work(queue=queue):
+            seen[queue] = only_registration(client, queue)
+
+        dramatiq.actor(work, broker=broker, actor_name=queue, queue_name=queue).send()
+
+    with working(broker, worker_threads=2):
+        wait_until(lambda: len(seen) == 2)
+
+    assert {registration and registration.worker_id for registration in seen.values()} == {str(broker.worker_id)}
+
+
+def test_a_worker_that_is_not_seen_yet_does_not_wait_for_long(client, broker, monkeypatch):
+    hangs, ran = threading.Event(), threading.Event()
+    monkeypatch.setattr(presence, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(presence, "connections_of", lambda *given: hangs.wait(20) and connections_of(*given))
+    dramatiq.actor(ran.set, broker=broker, actor_name="work", queue_name="q").send()
+
+    with working(broker):
+        assert ran.wait(10)
+        assert registered(client) == {}
+        hangs.set()
+        wait_until(lambda: only_registration(client))
 
 
 def test_a_queue_that_is_consumed_later_is_registered_as_well(client, broker, monkeypatch):
