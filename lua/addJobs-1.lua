@@ -75,28 +75,16 @@ local function attempt(...)
 end
 
 --- includes/queue/common_keys.lua
--- The keys that scripts need which run for each message, for whom each key costs something. Needs no other include.
+-- The keys of a queue that scripts need which run for each message. Each costs something in each call. Needs no
+-- other include.
 
--- Those keys of the queue with a prefix that ends in a colon.
+-- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
-    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", completed = prefix .. "completed",
-    failed = prefix .. "failed", stalled = prefix .. "stalled", meta = prefix .. "meta", marker = prefix .. "marker",
-    events = prefix .. "events", limiter = prefix .. "limiter",
+    prefix = prefix, wait = prefix .. "wait", active = prefix .. "active", meta = prefix .. "meta",
+    marker = prefix .. "marker", events = prefix .. "events",
+    is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
-end
-
---- includes/queue/keys.lua
--- The keys of a queue, in one table that the other includes take as `queue`; queue/meta adds what the meta says to
--- the same table. Needs:
-
--- All keys of the queue with a prefix that ends in a colon.
-local function queue_at(prefix)
-  local queue = common_keys(prefix)
-  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
-  queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
-  return queue
 end
 
 --- includes/queue/meta.lua
@@ -145,64 +133,24 @@ local function time_in_ms(given)
   return time[1] .. ("00000" .. time[2]):sub(-6, -4) -- seconds, and microseconds in as many digits as they need
 end
 
---- includes/queue/events.lua
--- The stream of events, which is kept near its greatest length. A script that emits many
--- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+--- includes/queue/add.lua
+-- How a new job, whose hash is there, comes into a queue. The queue's meta must have been read. Needs:
 
-local function trim_events(queue)
-  if not queue.is_trimmed then
-    redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
-    queue.is_trimmed = true
-  end
-end
-
-local function emit(queue, event, id, ...)
-  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
-end
-
--- Emits the last event of a script that emits few, and trims the stream with it.
-local function emit_last(queue, event, id, ...)
-  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
-end
-
---- includes/queue/lists.lua
--- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
--- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
--- jobs at any time. The queue's meta must have been read. Needs:
-
--- The list in which jobs without a priority wait, with all of them in it.
-local function waiting_list(queue)
-  if not queue.waiting_list then
-    if not queue.is_paused then
-      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and rarely().join_lists(queue, queue.wait) or queue.wait
-    elseif redis.call("EXISTS", queue.wait) == 1 then
-      queue.waiting_list = rarely().join_lists(queue)
-    else
-      queue.waiting_list = queue.paused
-    end
-  end
-  return queue.waiting_list
-end
-
---- includes/queue/line.lua
--- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
--- queue's meta must have been read. Needs:
-
--- Jobs of one priority are fetched in the order in which they came.
-local function priority_score(queue, priority)
-  local key = queue.prefix .. "pc"
-  local count = counter(redis.call("GET", key)) + 1
-  redis.call("SET", key, digits(count))
-  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-local function make_available(queue, id, priority, push)
-  if priority > 0 then
-    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+-- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others. Returns whether
+-- it is available, so that a worker is to be woken.
+local function add_to_queue(queue, id, name, priority, due, is_first)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", "added", "jobId", id, "name", name)
+  if due > 0 then
+    rarely().delay(queue, id, due)
+    return false
+  elseif priority > 0 or is_first or queue.is_paused then
+    rarely().make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
   else
-    redis.call(push, waiting_list(queue), id)
+    redis.call("LPUSH", queue.wait, id) -- whoever fetches it puts those before it that are left in `paused`
   end
+  redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id)
+  return true
 end
 
 --- includes/queue/wake.lua
@@ -218,25 +166,20 @@ local function wake(queue)
   end
 end
 
---- includes/queue/add.lua
--- How a new job, whose hash is there, comes into a queue. Needs:
-
--- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
--- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-local function add_to_queue(queue, id, name, priority, due, is_first)
-  emit_last(queue, "added", id, "name", name)
-  if due > 0 then
-    rarely().delay(queue, id, due)
-  else
-    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-    wake(queue)
-    emit(queue, "waiting", id)
-  end
-end
-
 local rare
 rarely = function()
   if not rare then
+    --- includes/queue/job_keys.lua
+    -- The other keys of a queue in which jobs stand, or that say something about them. Needs no other include.
+
+    -- Adds these keys to those that are common.
+    local function add_job_keys(queue)
+      local prefix = queue.prefix
+      queue.paused, queue.delayed, queue.prioritized = prefix .. "paused", prefix .. "delayed", prefix .. "prioritized"
+      queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
+      queue.limiter = prefix .. "limiter"
+    end
+
     --- includes/queue/types.lua
     -- The types of a queue's keys, for what looks at them before it writes. Needs no other include.
 
@@ -273,6 +216,21 @@ rarely = function()
         end
       end
       return nil
+    end
+
+    --- includes/queue/events.lua
+    -- The stream of events, which is kept near its greatest length. A script that emits many
+    -- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+
+    local function trim_events(queue)
+      if not queue.is_trimmed then
+        redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+        queue.is_trimmed = true
+      end
+    end
+
+    local function emit(queue, event, id, ...)
+      redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
     end
 
     --- includes/queue/due.lua
@@ -359,9 +317,51 @@ rarely = function()
       return target or longer
     end
 
+    --- includes/queue/lists.lua
+    -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+    -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+    -- jobs at any time. The queue's meta must have been read. Needs:
+
+    -- The list in which jobs without a priority wait, with all of them in it.
+    local function waiting_list(queue)
+      if not queue.waiting_list then
+        if not queue.is_paused then
+          queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+        elseif redis.call("EXISTS", queue.wait) == 1 then
+          queue.waiting_list = join_lists(queue)
+        else
+          queue.waiting_list = queue.paused
+        end
+      end
+      return queue.waiting_list
+    end
+
+    --- includes/queue/line.lua
+    -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+    -- queue's meta must have been read. Needs:
+
+    -- Jobs of one priority are fetched in the order in which they came.
+    local function priority_score(queue, priority)
+      local key = queue.prefix .. "pc"
+      local count = counter(redis.call("GET", key)) + 1
+      redis.call("SET", key, digits(count))
+      return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+    end
+
+    -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+    local function make_available(queue, id, priority, push)
+      if priority > 0 then
+        redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+      else
+        redis.call(push, waiting_list(queue), id)
+      end
+    end
+
     rare = {
+      add_job_keys = add_job_keys,
       delay = delay,
       join_lists = join_lists,
+      make_available = make_available,
       mistyped = mistyped,
       types_of = types_of,
     }
@@ -373,32 +373,37 @@ end
 
 local FIRST_JOB, PER_JOB = 5, 6
 
-local prefix, timestamp = ARGV[1], time_in_ms(ARGV[2])
-local queue = queue_at(prefix)
-local types = ARGV[4] == "1" and rarely().types_of(queue, prefix .. "id", "string") or {}
-local fault = refusal(queue, types)
+local prefix, timestamp, looks_at_all = ARGV[1], time_in_ms(ARGV[2]), ARGV[4] == "1"
+local queue = common_keys(prefix)
+if looks_at_all then
+  rarely().add_job_keys(queue)
+end
+local fault = refusal(queue, looks_at_all and rarely().types_of(queue, prefix .. "id", "string"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 
-local function due_of(when)
-  if when:sub(1, 1) == "+" then
-    return timestamp + number(when)
-  end
-  return number(when)
-end
-
-local added = 0
+local added, wakes = 0, false
 for at = FIRST_JOB, #ARGV, PER_JOB do
   local id, name, data, opts, when, priority = unpack(ARGV, at, at + PER_JOB - 1)
-  if redis.call("EXISTS", prefix .. id) == 0 then
-    local due, is_first = due_of(when), priority == "first"
-    priority = is_first and 0 or number(priority)
-    redis.call("HSET", prefix .. id, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
-      "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
-    add_to_queue(queue, id, name, priority, due, is_first)
-    added = added + 1
+  local key = prefix .. id
+  if redis.call("EXISTS", key) == 0 then
+    local due, wait, is_first = 0, 0, priority == "first"
+    if when ~= "0" then
+      due = when:sub(1, 1) == "+" and timestamp + number(when) or number(when)
+      wait = due > 0 and digits(due - timestamp) or 0
+    end
+    redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp, "delay", wait,
+      "priority", is_first and "0" or priority)
+    if not queue.paused and (when ~= "0" or priority ~= "0" or queue.is_paused) then
+      rarely().add_job_keys(queue)
+    end
+    local is_available = add_to_queue(queue, id, name, (is_first or priority == "0") and 0 or tonumber(priority), due, is_first)
+    wakes, added = wakes or is_available, added + 1
   end
+end
+if wakes then
+  wake(queue)
 end
 if added > 0 then
   redis.call("INCRBY", prefix .. "id", added)

@@ -73,16 +73,27 @@ local function attempt(...)
 end
 
 --- includes/queue/common_keys.lua
--- The keys that scripts need which run for each message, for whom each key costs something. Needs no other include.
+-- The keys of a queue that scripts need which run for each message. Each costs something in each call. Needs no
+-- other include.
 
--- Those keys of the queue with a prefix that ends in a colon.
+-- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
-    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", completed = prefix .. "completed",
-    failed = prefix .. "failed", stalled = prefix .. "stalled", meta = prefix .. "meta", marker = prefix .. "marker",
-    events = prefix .. "events", limiter = prefix .. "limiter",
+    prefix = prefix, wait = prefix .. "wait", active = prefix .. "active", meta = prefix .. "meta",
+    marker = prefix .. "marker", events = prefix .. "events",
+    is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
+end
+
+--- includes/queue/job_keys.lua
+-- The other keys of a queue in which jobs stand, or that say something about them. Needs no other include.
+
+-- Adds these keys to those that are common.
+local function add_job_keys(queue)
+  local prefix = queue.prefix
+  queue.paused, queue.delayed, queue.prioritized = prefix .. "paused", prefix .. "delayed", prefix .. "prioritized"
+  queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
+  queue.limiter = prefix .. "limiter"
 end
 
 --- includes/queue/keys.lua
@@ -92,6 +103,7 @@ end
 -- All keys of the queue with a prefix that ends in a colon.
 local function queue_at(prefix)
   local queue = common_keys(prefix)
+  add_job_keys(queue)
   queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
   queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
   return queue
@@ -159,64 +171,24 @@ local function write_although_full(queue)
   end
 end
 
---- includes/queue/events.lua
--- The stream of events, which is kept near its greatest length. A script that emits many
--- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+--- includes/queue/add.lua
+-- How a new job, whose hash is there, comes into a queue. The queue's meta must have been read. Needs:
 
-local function trim_events(queue)
-  if not queue.is_trimmed then
-    redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
-    queue.is_trimmed = true
-  end
-end
-
-local function emit(queue, event, id, ...)
-  redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
-end
-
--- Emits the last event of a script that emits few, and trims the stream with it.
-local function emit_last(queue, event, id, ...)
-  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
-end
-
---- includes/queue/lists.lua
--- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
--- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
--- jobs at any time. The queue's meta must have been read. Needs:
-
--- The list in which jobs without a priority wait, with all of them in it.
-local function waiting_list(queue)
-  if not queue.waiting_list then
-    if not queue.is_paused then
-      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and rarely().join_lists(queue, queue.wait) or queue.wait
-    elseif redis.call("EXISTS", queue.wait) == 1 then
-      queue.waiting_list = rarely().join_lists(queue)
-    else
-      queue.waiting_list = queue.paused
-    end
-  end
-  return queue.waiting_list
-end
-
---- includes/queue/line.lua
--- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
--- queue's meta must have been read. Needs:
-
--- Jobs of one priority are fetched in the order in which they came.
-local function priority_score(queue, priority)
-  local key = queue.prefix .. "pc"
-  local count = counter(redis.call("GET", key)) + 1
-  redis.call("SET", key, digits(count))
-  return digits(priority * 2 ^ 32 + count % 2 ^ 32)
-end
-
--- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
-local function make_available(queue, id, priority, push)
-  if priority > 0 then
-    redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+-- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others. Returns whether
+-- it is available, so that a worker is to be woken.
+local function add_to_queue(queue, id, name, priority, due, is_first)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", "added", "jobId", id, "name", name)
+  if due > 0 then
+    rarely().delay(queue, id, due)
+    return false
+  elseif priority > 0 or is_first or queue.is_paused then
+    rarely().make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
   else
-    redis.call(push, waiting_list(queue), id)
+    redis.call("LPUSH", queue.wait, id) -- whoever fetches it puts those before it that are left in `paused`
   end
+  redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id)
+  return true
 end
 
 --- includes/queue/wake.lua
@@ -229,22 +201,6 @@ local function wake(queue)
   local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
   if not queue.is_paused and not is_maxed then
     redis.call("ZADD", queue.marker, 0, "0")
-  end
-end
-
---- includes/queue/add.lua
--- How a new job, whose hash is there, comes into a queue. Needs:
-
--- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
--- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
-local function add_to_queue(queue, id, name, priority, due, is_first)
-  emit_last(queue, "added", id, "name", name)
-  if due > 0 then
-    rarely().delay(queue, id, due)
-  else
-    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-    wake(queue)
-    emit(queue, "waiting", id)
   end
 end
 
@@ -273,6 +229,21 @@ rarely = function()
         end
       end
       return nil
+    end
+
+    --- includes/queue/events.lua
+    -- The stream of events, which is kept near its greatest length. A script that emits many
+    -- events trims it once, before them. Needs no other include; the queue's meta must have been read.
+
+    local function trim_events(queue)
+      if not queue.is_trimmed then
+        redis.call("XTRIM", queue.events, "MAXLEN", "~", queue.max_events)
+        queue.is_trimmed = true
+      end
+    end
+
+    local function emit(queue, event, id, ...)
+      redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
     end
 
     --- includes/queue/due.lua
@@ -359,9 +330,50 @@ rarely = function()
       return target or longer
     end
 
+    --- includes/queue/lists.lua
+    -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+    -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+    -- jobs at any time. The queue's meta must have been read. Needs:
+
+    -- The list in which jobs without a priority wait, with all of them in it.
+    local function waiting_list(queue)
+      if not queue.waiting_list then
+        if not queue.is_paused then
+          queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
+        elseif redis.call("EXISTS", queue.wait) == 1 then
+          queue.waiting_list = join_lists(queue)
+        else
+          queue.waiting_list = queue.paused
+        end
+      end
+      return queue.waiting_list
+    end
+
+    --- includes/queue/line.lua
+    -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
+    -- queue's meta must have been read. Needs:
+
+    -- Jobs of one priority are fetched in the order in which they came.
+    local function priority_score(queue, priority)
+      local key = queue.prefix .. "pc"
+      local count = counter(redis.call("GET", key)) + 1
+      redis.call("SET", key, digits(count))
+      return digits(priority * 2 ^ 32 + count % 2 ^ 32)
+    end
+
+    -- Makes a job available. With LPUSH it is fetched after those in the list, with RPUSH before them.
+    local function make_available(queue, id, priority, push)
+      if priority > 0 then
+        redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
+      else
+        redis.call(push, waiting_list(queue), id)
+      end
+    end
+
     rare = {
       delay = delay,
       join_lists = join_lists,
+      make_available = make_available,
       mistyped = mistyped,
     }
   end
@@ -396,5 +408,7 @@ redis.call("HSET", prefix .. id, "name", name, "data", plan[2] or job[2] or "{}"
 if redis.call("EXISTS", prefix .. producer) == 1 then
   redis.call("HSET", prefix .. producer, "nrjid", id)
 end
-add_to_queue(queue, id, name, priority, wait > 0 and tonumber(due) or 0)
+if add_to_queue(queue, id, name, priority, wait > 0 and tonumber(due) or 0) then
+  wake(queue)
+end
 return 1

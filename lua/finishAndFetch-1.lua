@@ -105,16 +105,27 @@ local function attempt(...)
 end
 
 --- includes/queue/common_keys.lua
--- The keys that scripts need which run for each message, for whom each key costs something. Needs no other include.
+-- The keys of a queue that scripts need which run for each message. Each costs something in each call. Needs no
+-- other include.
 
--- Those keys of the queue with a prefix that ends in a colon.
+-- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
-    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", completed = prefix .. "completed",
-    failed = prefix .. "failed", stalled = prefix .. "stalled", meta = prefix .. "meta", marker = prefix .. "marker",
-    events = prefix .. "events", limiter = prefix .. "limiter",
+    prefix = prefix, wait = prefix .. "wait", active = prefix .. "active", meta = prefix .. "meta",
+    marker = prefix .. "marker", events = prefix .. "events",
+    is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
+end
+
+--- includes/queue/job_keys.lua
+-- The other keys of a queue in which jobs stand, or that say something about them. Needs no other include.
+
+-- Adds these keys to those that are common.
+local function add_job_keys(queue)
+  local prefix = queue.prefix
+  queue.paused, queue.delayed, queue.prioritized = prefix .. "paused", prefix .. "delayed", prefix .. "prioritized"
+  queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
+  queue.limiter = prefix .. "limiter"
 end
 
 --- includes/queue/meta.lua
@@ -667,11 +678,6 @@ rarely = function()
       redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
     end
 
-    -- Emits the last event of a script that emits few, and trims the stream with it.
-    local function emit_last(queue, event, id, ...)
-      redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
-    end
-
     --- includes/queue/mark_due.lua
     -- How idle workers learn when the next delayed job is due. Needs:
 
@@ -769,19 +775,23 @@ rarely = function()
     end
 
     --- includes/queue/add.lua
-    -- How a new job, whose hash is there, comes into a queue. Needs:
+    -- How a new job, whose hash is there, comes into a queue. The queue's meta must have been read. Needs:
 
     -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
-    -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+    -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others. Returns whether
+    -- it is available, so that a worker is to be woken.
     local function add_to_queue(queue, id, name, priority, due, is_first)
-      emit_last(queue, "added", id, "name", name)
+      redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", "added", "jobId", id, "name", name)
       if due > 0 then
         delay(queue, id, due)
-      else
+        return false
+      elseif priority > 0 or is_first or queue.is_paused then
         make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-        wake(queue)
-        emit(queue, "waiting", id)
+      else
+        redis.call("LPUSH", queue.wait, id) -- whoever fetches it puts those before it that are left in `paused`
       end
+      redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id)
+      return true
     end
 
     --- includes/finish/deduplication.lua
@@ -855,8 +865,10 @@ rarely = function()
       redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
         "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
         unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-      add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-        opts.lifo == true)
+      if add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+        opts.lifo == true) then
+        wake(queue)
+      end
       if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
         attempt("SADD", dependencies, queue.prefix .. id)
       end
@@ -1061,6 +1073,7 @@ rarely = function()
     -- All keys of the queue with a prefix that ends in a colon.
     local function queue_at(prefix)
       local queue = common_keys(prefix)
+      add_job_keys(queue)
       queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
       queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
       return queue
@@ -1475,6 +1488,7 @@ local FIRST_PART = 16
 local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
 
 local queue, timestamp = common_keys(ARGV[1]), time_in_ms(ARGV[2])
+add_job_keys(queue)
 local wanted, lost_id, looks_at_all = tonumber(ARGV[10]), ARGV[14], ARGV[15] == "1"
 local fetches, finishes = wanted > 0 or lost_id ~= "", ARGV[FIRST_PART] ~= nil
 local fault = refusal(queue, looks_at_all and (fetches and rarely().types_of(queue, queue.limiter, "string") or rarely().types_to_write(queue)))

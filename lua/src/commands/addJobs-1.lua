@@ -15,40 +15,47 @@ Returns how many were added. Those that are there already are not: the call was 
 Cost: O(log N) in the jobs delayed or prioritized, for each job.
 --]]
 --- include values
---- include queue/keys
+--- include queue/common_keys
+--- include rarely queue/job_keys
 --- include rarely queue/types
 --- include queue/meta
 --- include queue/time
 --- include queue/add
+--- include queue/wake
 
 local FIRST_JOB, PER_JOB = 5, 6
 
-local prefix, timestamp = ARGV[1], time_in_ms(ARGV[2])
-local queue = queue_at(prefix)
-local types = ARGV[4] == "1" and types_of(queue, prefix .. "id", "string") or {}
-local fault = refusal(queue, types)
+local prefix, timestamp, looks_at_all = ARGV[1], time_in_ms(ARGV[2]), ARGV[4] == "1"
+local queue = common_keys(prefix)
+if looks_at_all then
+  add_job_keys(queue)
+end
+local fault = refusal(queue, looks_at_all and types_of(queue, prefix .. "id", "string"))
 if fault then
   return redis.error_reply("ECHOMQ " .. fault)
 end
 
-local function due_of(when)
-  if when:sub(1, 1) == "+" then
-    return timestamp + number(when)
-  end
-  return number(when)
-end
-
-local added = 0
+local added, wakes = 0, false
 for at = FIRST_JOB, #ARGV, PER_JOB do
   local id, name, data, opts, when, priority = unpack(ARGV, at, at + PER_JOB - 1)
-  if redis.call("EXISTS", prefix .. id) == 0 then
-    local due, is_first = due_of(when), priority == "first"
-    priority = is_first and 0 or number(priority)
-    redis.call("HSET", prefix .. id, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
-      "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
-    add_to_queue(queue, id, name, priority, due, is_first)
-    added = added + 1
+  local key = prefix .. id
+  if redis.call("EXISTS", key) == 0 then
+    local due, wait, is_first = 0, 0, priority == "first"
+    if when ~= "0" then
+      due = when:sub(1, 1) == "+" and timestamp + number(when) or number(when)
+      wait = due > 0 and digits(due - timestamp) or 0
+    end
+    redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp, "delay", wait,
+      "priority", is_first and "0" or priority)
+    if not queue.paused and (when ~= "0" or priority ~= "0" or queue.is_paused) then
+      add_job_keys(queue)
+    end
+    local is_available = add_to_queue(queue, id, name, (is_first or priority == "0") and 0 or tonumber(priority), due, is_first)
+    wakes, added = wakes or is_available, added + 1
   end
+end
+if wakes then
+  wake(queue)
 end
 if added > 0 then
   redis.call("INCRBY", prefix .. "id", added)

@@ -19,6 +19,7 @@ Cost: O(log N) in the jobs delayed, prioritized or failed.
 --- include queue/types
 --- include queue/meta
 --- include queue/add
+--- include queue/wake
 
 local prefix, id, name, data, opts, timestamp = unpack(ARGV, 1, 6)
 local due, is_first, version = number(ARGV[7]), ARGV[8] == "first", ARGV[9]
@@ -42,7 +43,9 @@ end
 redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp,
   "delay", due > 0 and digits(due - timestamp) or 0, "priority", priority)
 if failed_at == 0 then
-  add_to_queue(queue, id, name, priority, due, is_first)
+  if add_to_queue(queue, id, name, priority, due, is_first) then
+    wake(queue)
+  end
   return 1
 end
 redis.call("HSET", key, "finishedOn", digits(failed_at), "failedReason", reason)

@@ -18,6 +18,7 @@ Cost: O(log N) in the jobs delayed or prioritized and in the schedulers.
 --- include queue/meta
 --- include queue/full
 --- include queue/add
+--- include queue/wake
 
 local prefix, scheduler, producer, timestamp, due, opts = unpack(ARGV, 1, 6)
 local queue = queue_at(prefix)
@@ -45,5 +46,7 @@ redis.call("HSET", prefix .. id, "name", name, "data", plan[2] or job[2] or "{}"
 if redis.call("EXISTS", prefix .. producer) == 1 then
   redis.call("HSET", prefix .. producer, "nrjid", id)
 end
-add_to_queue(queue, id, name, priority, wait > 0 and tonumber(due) or 0)
+if add_to_queue(queue, id, name, priority, wait > 0 and tonumber(due) or 0) then
+  wake(queue)
+end
 return 1

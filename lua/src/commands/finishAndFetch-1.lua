@@ -46,6 +46,7 @@ Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from
 --]]
 --- include values
 --- include queue/common_keys
+--- include queue/job_keys
 --- include rarely queue/types
 --- include queue/meta
 --- include queue/wake
@@ -63,6 +64,7 @@ local FIRST_PART = 16
 local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
 
 local queue, timestamp = common_keys(ARGV[1]), time_in_ms(ARGV[2])
+add_job_keys(queue)
 local wanted, lost_id, looks_at_all = tonumber(ARGV[10]), ARGV[14], ARGV[15] == "1"
 local fetches, finishes = wanted > 0 or lost_id ~= "", ARGV[FIRST_PART] ~= nil
 local fault = refusal(queue, looks_at_all and (fetches and types_of(queue, queue.limiter, "string") or types_to_write(queue)))

@@ -5,6 +5,7 @@
 --- include rarely queue/types
 --- include queue/reserved
 --- include rarely queue/add
+--- include queue/wake
 --- include finish/deduplication
 
 local function is_free(queue, id)
@@ -63,8 +64,10 @@ local function add_next_job(queue, deduplication_id, timestamp)
   redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
     "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
     unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-  add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-    opts.lifo == true)
+  if add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+    opts.lifo == true) then
+    wake(queue)
+  end
   if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
     attempt("SADD", dependencies, queue.prefix .. id)
   end

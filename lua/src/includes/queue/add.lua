@@ -1,18 +1,20 @@
--- How a new job, whose hash is there, comes into a queue. Needs:
+-- How a new job, whose hash is there, comes into a queue. The queue's meta must have been read. Needs:
 --- include rarely queue/delay
---- include queue/events
---- include queue/line
---- include queue/wake
+--- include rarely queue/line
 
 -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
--- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+-- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others. Returns whether
+-- it is available, so that a worker is to be woken.
 local function add_to_queue(queue, id, name, priority, due, is_first)
-  emit_last(queue, "added", id, "name", name)
+  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", "added", "jobId", id, "name", name)
   if due > 0 then
     delay(queue, id, due)
-  else
+    return false
+  elseif priority > 0 or is_first or queue.is_paused then
     make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-    wake(queue)
-    emit(queue, "waiting", id)
+  else
+    redis.call("LPUSH", queue.wait, id) -- whoever fetches it puts those before it that are left in `paused`
   end
+  redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id)
+  return true
 end

@@ -11,8 +11,3 @@ end
 local function emit(queue, event, id, ...)
   redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
 end
-
--- Emits the last event of a script that emits few, and trims the stream with it.
-local function emit_last(queue, event, id, ...)
-  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
-end

@@ -1,0 +1,9 @@
+-- The other keys of a queue in which jobs stand, or that say something about them. Needs no other include.
+
+-- Adds these keys to those that are common.
+local function add_job_keys(queue)
+  local prefix = queue.prefix
+  queue.paused, queue.delayed, queue.prioritized = prefix .. "paused", prefix .. "delayed", prefix .. "prioritized"
+  queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
+  queue.limiter = prefix .. "limiter"
+end
