@@ -156,5 +156,5 @@ def test_a_job_with_its_own_rule_does_not_make_others_stay_or_go(client, own, pl
     reply = a_queue(client, Rules(keep_completed=4)).finish_and_fetch(parts)
 
     assert [each.outcome for each in reply.finished] == [FINISHED] * 3
-    # The others go by the rule of the worker, at the end: four stay, or of those that the job has left two and the others.
+    # The others go by the rule of the worker, at the end: four stay in all.
     assert {*state(client)["completed"]} == {"a", "b", "c", "old4"}
