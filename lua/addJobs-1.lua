@@ -81,8 +81,8 @@ end
 -- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
-    prefix = prefix, wait = prefix .. "wait", active = prefix .. "active", meta = prefix .. "meta",
-    marker = prefix .. "marker", events = prefix .. "events",
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
     is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
 end
@@ -133,6 +133,25 @@ local function time_in_ms(given)
   return time[1] .. ("00000" .. time[2]):sub(-6, -4) -- seconds, and microseconds in as many digits as they need
 end
 
+--- includes/queue/lists.lua
+-- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+-- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+-- jobs at any time. The queue's meta must have been read. Needs:
+
+-- The list in which jobs without a priority wait, with all of them in it.
+local function waiting_list(queue)
+  if not queue.waiting_list then
+    if not queue.is_paused then
+      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and rarely().join_lists(queue, queue.wait) or queue.wait
+    elseif redis.call("EXISTS", queue.wait) == 1 then
+      queue.waiting_list = rarely().join_lists(queue)
+    else
+      queue.waiting_list = queue.paused
+    end
+  end
+  return queue.waiting_list
+end
+
 --- includes/queue/add.lua
 -- How a new job, whose hash is there, comes into a queue. The queue's meta must have been read. Needs:
 
@@ -144,10 +163,10 @@ local function add_to_queue(queue, id, name, priority, due, is_first)
   if due > 0 then
     rarely().delay(queue, id, due)
     return false
-  elseif priority > 0 or is_first or queue.is_paused then
-    rarely().make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+  elseif priority > 0 then
+    rarely().make_available(queue, id, priority)
   else
-    redis.call("LPUSH", queue.wait, id) -- whoever fetches it puts those before it that are left in `paused`
+    redis.call(is_first and "RPUSH" or "LPUSH", waiting_list(queue), id)
   end
   redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id)
   return true
@@ -175,7 +194,7 @@ rarely = function()
     -- Adds these keys to those that are common.
     local function add_job_keys(queue)
       local prefix = queue.prefix
-      queue.paused, queue.delayed, queue.prioritized = prefix .. "paused", prefix .. "delayed", prefix .. "prioritized"
+      queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
       queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
       queue.limiter = prefix .. "limiter"
     end
@@ -317,25 +336,6 @@ rarely = function()
       return target or longer
     end
 
-    --- includes/queue/lists.lua
-    -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-    -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-    -- jobs at any time. The queue's meta must have been read. Needs:
-
-    -- The list in which jobs without a priority wait, with all of them in it.
-    local function waiting_list(queue)
-      if not queue.waiting_list then
-        if not queue.is_paused then
-          queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-        elseif redis.call("EXISTS", queue.wait) == 1 then
-          queue.waiting_list = join_lists(queue)
-        else
-          queue.waiting_list = queue.paused
-        end
-      end
-      return queue.waiting_list
-    end
-
     --- includes/queue/line.lua
     -- How a job comes to wait for a worker: in `wait`, in `paused`, or in `prioritized`. The
     -- queue's meta must have been read. Needs:
@@ -395,7 +395,7 @@ for at = FIRST_JOB, #ARGV, PER_JOB do
     end
     redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp, "delay", wait,
       "priority", is_first and "0" or priority)
-    if not queue.paused and (when ~= "0" or priority ~= "0" or queue.is_paused) then
+    if not queue.delayed and (when ~= "0" or priority ~= "0") then
       rarely().add_job_keys(queue)
     end
     local is_available = add_to_queue(queue, id, name, (is_first or priority == "0") and 0 or tonumber(priority), due, is_first)

@@ -81,8 +81,8 @@ end
 -- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
-    prefix = prefix, wait = prefix .. "wait", active = prefix .. "active", meta = prefix .. "meta",
-    marker = prefix .. "marker", events = prefix .. "events",
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
     is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
 end
@@ -93,7 +93,7 @@ end
 -- Adds these keys to those that are common.
 local function add_job_keys(queue)
   local prefix = queue.prefix
-  queue.paused, queue.delayed, queue.prioritized = prefix .. "paused", prefix .. "delayed", prefix .. "prioritized"
+  queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
   queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
   queue.limiter = prefix .. "limiter"
 end
@@ -158,6 +158,25 @@ local function refusal(queue, types)
   return nil
 end
 
+--- includes/queue/lists.lua
+-- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
+-- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
+-- jobs at any time. The queue's meta must have been read. Needs:
+
+-- The list in which jobs without a priority wait, with all of them in it.
+local function waiting_list(queue)
+  if not queue.waiting_list then
+    if not queue.is_paused then
+      queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and rarely().join_lists(queue, queue.wait) or queue.wait
+    elseif redis.call("EXISTS", queue.wait) == 1 then
+      queue.waiting_list = rarely().join_lists(queue)
+    else
+      queue.waiting_list = queue.paused
+    end
+  end
+  return queue.waiting_list
+end
+
 --- includes/queue/add.lua
 -- How a new job, whose hash is there, comes into a queue. The queue's meta must have been read. Needs:
 
@@ -169,10 +188,10 @@ local function add_to_queue(queue, id, name, priority, due, is_first)
   if due > 0 then
     rarely().delay(queue, id, due)
     return false
-  elseif priority > 0 or is_first or queue.is_paused then
-    rarely().make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+  elseif priority > 0 then
+    rarely().make_available(queue, id, priority)
   else
-    redis.call("LPUSH", queue.wait, id) -- whoever fetches it puts those before it that are left in `paused`
+    redis.call(is_first and "RPUSH" or "LPUSH", waiting_list(queue), id)
   end
   redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id)
   return true
@@ -315,25 +334,6 @@ rarely = function()
         redis.call("RENAME", longer, target)
       end
       return target or longer
-    end
-
-    --- includes/queue/lists.lua
-    -- The lists `wait` and `paused`. BullMQ up to 5 keeps the jobs of a paused queue in `paused`,
-    -- BullMQ 6 in `wait`, and some runtimes resume a queue without moving any: so each may hold
-    -- jobs at any time. The queue's meta must have been read. Needs:
-
-    -- The list in which jobs without a priority wait, with all of them in it.
-    local function waiting_list(queue)
-      if not queue.waiting_list then
-        if not queue.is_paused then
-          queue.waiting_list = redis.call("EXISTS", queue.paused) == 1 and join_lists(queue, queue.wait) or queue.wait
-        elseif redis.call("EXISTS", queue.wait) == 1 then
-          queue.waiting_list = join_lists(queue)
-        else
-          queue.waiting_list = queue.paused
-        end
-      end
-      return queue.waiting_list
     end
 
     --- includes/queue/line.lua

@@ -83,8 +83,8 @@ end
 -- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
-    prefix = prefix, wait = prefix .. "wait", active = prefix .. "active", meta = prefix .. "meta",
-    marker = prefix .. "marker", events = prefix .. "events",
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
     is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
 end
@@ -95,7 +95,7 @@ end
 -- Adds these keys to those that are common.
 local function add_job_keys(queue)
   local prefix = queue.prefix
-  queue.paused, queue.delayed, queue.prioritized = prefix .. "paused", prefix .. "delayed", prefix .. "prioritized"
+  queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
   queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
   queue.limiter = prefix .. "limiter"
 end

@@ -78,8 +78,8 @@ end
 -- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
-    prefix = prefix, wait = prefix .. "wait", active = prefix .. "active", meta = prefix .. "meta",
-    marker = prefix .. "marker", events = prefix .. "events",
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
     is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
 end
@@ -90,7 +90,7 @@ end
 -- Adds these keys to those that are common.
 local function add_job_keys(queue)
   local prefix = queue.prefix
-  queue.paused, queue.delayed, queue.prioritized = prefix .. "paused", prefix .. "delayed", prefix .. "prioritized"
+  queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
   queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
   queue.limiter = prefix .. "limiter"
 end
@@ -469,10 +469,10 @@ rarely = function()
       if due > 0 then
         delay(queue, id, due)
         return false
-      elseif priority > 0 or is_first or queue.is_paused then
-        make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+      elseif priority > 0 then
+        make_available(queue, id, priority)
       else
-        redis.call("LPUSH", queue.wait, id) -- whoever fetches it puts those before it that are left in `paused`
+        redis.call(is_first and "RPUSH" or "LPUSH", waiting_list(queue), id)
       end
       redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id)
       return true

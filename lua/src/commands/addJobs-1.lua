@@ -47,7 +47,7 @@ for at = FIRST_JOB, #ARGV, PER_JOB do
     end
     redis.call("HSET", key, "name", name, "data", data, "opts", opts, "timestamp", timestamp, "delay", wait,
       "priority", is_first and "0" or priority)
-    if not queue.paused and (when ~= "0" or priority ~= "0" or queue.is_paused) then
+    if not queue.delayed and (when ~= "0" or priority ~= "0") then
       add_job_keys(queue)
     end
     local is_available = add_to_queue(queue, id, name, (is_first or priority == "0") and 0 or tonumber(priority), due, is_first)

@@ -1,6 +1,7 @@
 -- How a new job, whose hash is there, comes into a queue. The queue's meta must have been read. Needs:
 --- include rarely queue/delay
 --- include rarely queue/line
+--- include queue/lists
 
 -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
 -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others. Returns whether
@@ -10,10 +11,10 @@ local function add_to_queue(queue, id, name, priority, due, is_first)
   if due > 0 then
     delay(queue, id, due)
     return false
-  elseif priority > 0 or is_first or queue.is_paused then
-    make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
+  elseif priority > 0 then
+    make_available(queue, id, priority)
   else
-    redis.call("LPUSH", queue.wait, id) -- whoever fetches it puts those before it that are left in `paused`
+    redis.call(is_first and "RPUSH" or "LPUSH", waiting_list(queue), id)
   end
   redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id)
   return true

@@ -4,8 +4,8 @@
 -- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
-    prefix = prefix, wait = prefix .. "wait", active = prefix .. "active", meta = prefix .. "meta",
-    marker = prefix .. "marker", events = prefix .. "events",
+    prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
     is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
 end

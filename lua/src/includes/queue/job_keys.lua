@@ -3,7 +3,7 @@
 -- Adds these keys to those that are common.
 local function add_job_keys(queue)
   local prefix = queue.prefix
-  queue.paused, queue.delayed, queue.prioritized = prefix .. "paused", prefix .. "delayed", prefix .. "prioritized"
+  queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
   queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
   queue.limiter = prefix .. "limiter"
 end
