@@ -168,11 +168,6 @@ local function emit(queue, event, id, ...)
   redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
 end
 
--- Emits the last event of a script that emits few, and trims the stream with it.
-local function emit_last(queue, event, id, ...)
-  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
-end
-
 --- includes/queue/full.lua
 -- What scripts can do while Redis is at its `maxmemory` and may evict nothing. Needs no other
 -- include.
@@ -317,16 +312,27 @@ local function prune(queue, finished, keep, timestamp, size)
 end
 
 --- includes/queue/common_keys.lua
--- The keys that scripts need which run for each message, for whom each key costs something. Needs no other include.
+-- The keys of a queue that scripts need which run for each message. Each costs something in each call. Needs no
+-- other include.
 
--- Those keys of the queue with a prefix that ends in a colon.
+-- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", completed = prefix .. "completed",
-    failed = prefix .. "failed", stalled = prefix .. "stalled", meta = prefix .. "meta", marker = prefix .. "marker",
-    events = prefix .. "events", limiter = prefix .. "limiter",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
+end
+
+--- includes/queue/job_keys.lua
+-- The other keys of a queue in which jobs stand, or that say something about them. Needs no other include.
+
+-- Adds these keys to those that are common.
+local function add_job_keys(queue)
+  local prefix = queue.prefix
+  queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
+  queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
+  queue.limiter = prefix .. "limiter"
 end
 
 --- includes/queue/keys.lua
@@ -336,6 +342,7 @@ end
 -- All keys of the queue with a prefix that ends in a colon.
 local function queue_at(prefix)
   local queue = common_keys(prefix)
+  add_job_keys(queue)
   queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
   queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
   return queue
@@ -1342,19 +1349,23 @@ rarely = function()
     end
 
     --- includes/queue/add.lua
-    -- How a new job, whose hash is there, comes into a queue. Needs:
+    -- How a new job, whose hash is there, comes into a queue. The queue's meta must have been read. Needs:
 
     -- Makes a new job available now, or when it is due in ms (0 for now). One that `is_first` is
-    -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others.
+    -- fetched before all that wait, as BullMQ's `lifo` says; once delayed, it is one among others. Returns whether
+    -- it is available, so that a worker is to be woken.
     local function add_to_queue(queue, id, name, priority, due, is_first)
-      emit_last(queue, "added", id, "name", name)
+      redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", "added", "jobId", id, "name", name)
       if due > 0 then
         delay(queue, id, due)
+        return false
+      elseif priority > 0 then
+        make_available(queue, id, priority)
       else
-        make_available(queue, id, priority, is_first and "RPUSH" or "LPUSH")
-        wake(queue)
-        emit(queue, "waiting", id)
+        redis.call(is_first and "RPUSH" or "LPUSH", waiting_list(queue), id)
       end
+      redis.call("XADD", queue.events, "*", "event", "waiting", "jobId", id)
+      return true
     end
 
     --- includes/finish/deduplication.lua
@@ -1428,8 +1439,10 @@ rarely = function()
       redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
         "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
         unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-      add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-        opts.lifo == true)
+      if add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
+        opts.lifo == true) then
+        wake(queue)
+      end
       if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
         attempt("SADD", dependencies, queue.prefix .. id)
       end

@@ -69,16 +69,27 @@ local function attempt(...)
 end
 
 --- includes/queue/common_keys.lua
--- The keys that scripts need which run for each message, for whom each key costs something. Needs no other include.
+-- The keys of a queue that scripts need which run for each message. Each costs something in each call. Needs no
+-- other include.
 
--- Those keys of the queue with a prefix that ends in a colon.
+-- Those that all of them need, with a prefix that ends in a colon.
 local function common_keys(prefix)
   return {
     prefix = prefix, wait = prefix .. "wait", paused = prefix .. "paused", active = prefix .. "active",
-    delayed = prefix .. "delayed", prioritized = prefix .. "prioritized", completed = prefix .. "completed",
-    failed = prefix .. "failed", stalled = prefix .. "stalled", meta = prefix .. "meta", marker = prefix .. "marker",
-    events = prefix .. "events", limiter = prefix .. "limiter",
+    meta = prefix .. "meta", marker = prefix .. "marker", events = prefix .. "events",
+    is_paused = false, concurrency = nil, max_events = "", version = "", -- queue/meta: room for these costs least here
   }
+end
+
+--- includes/queue/job_keys.lua
+-- The other keys of a queue in which jobs stand, or that say something about them. Needs no other include.
+
+-- Adds these keys to those that are common.
+local function add_job_keys(queue)
+  local prefix = queue.prefix
+  queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
+  queue.completed, queue.failed, queue.stalled = prefix .. "completed", prefix .. "failed", prefix .. "stalled"
+  queue.limiter = prefix .. "limiter"
 end
 
 --- includes/queue/keys.lua
@@ -88,6 +99,7 @@ end
 -- All keys of the queue with a prefix that ends in a colon.
 local function queue_at(prefix)
   local queue = common_keys(prefix)
+  add_job_keys(queue)
   queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
   queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
   return queue
@@ -153,11 +165,6 @@ end
 
 local function emit(queue, event, id, ...)
   redis.call("XADD", queue.events, "*", "event", event, "jobId", id, ...)
-end
-
--- Emits the last event of a script that emits few, and trims the stream with it.
-local function emit_last(queue, event, id, ...)
-  redis.call("XADD", queue.events, "MAXLEN", "~", queue.max_events, "*", "event", event, "jobId", id, ...)
 end
 
 --- includes/queue/wake.lua
