@@ -387,7 +387,12 @@ local added, wakes = 0, false
 for at = FIRST_JOB, #ARGV, PER_JOB do
   local id, name, data, opts, when, priority = unpack(ARGV, at, at + PER_JOB - 1)
   local key = prefix .. id
-  if redis.call("EXISTS", key) == 0 then
+  -- One look tells that the job is not there, and that no resume has left jobs in `paused`.
+  local is_new = redis.call("EXISTS", key, queue.paused) == 0
+  if is_new and not queue.is_paused then
+    queue.waiting_list = queue.wait
+  end
+  if is_new or redis.call("EXISTS", key) == 0 then
     local due, wait, is_first = 0, 0, priority == "first"
     if when ~= "0" then
       due = when:sub(1, 1) == "+" and timestamp + number(when) or number(when)

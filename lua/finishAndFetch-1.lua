@@ -256,6 +256,21 @@ local function waiting_list(queue)
   return queue.waiting_list
 end
 
+--- includes/finish/retention.lua
+-- Which finished jobs are kept, and for how long. Needs:
+
+-- What the opts of a job say about it, under the names that the runtimes write; else what `rules` say of the target,
+-- "completed" or "failed".
+local function retention_of(target, opts, rules)
+  local own
+  if target == "failed" then
+    own = opts.removeOnFail or opts.rof or opts.remove_on_fail
+  else
+    own = opts.removeOnComplete or opts.roc or opts.remove_on_complete
+  end
+  return own and rarely().own_retention(own, rules[target]) or rules[target]
+end
+
 --- includes/queue/remove.lua
 -- How a job is removed. Needs:
 
@@ -347,8 +362,11 @@ local function finish_job(queue, id, how)
   if forbidden then
     target = "failed"
   end
-  local opts = fields[1] and fields[1] ~= "{}" and object(fields[1]) or NO_OPTS
-  local keep = opts == NO_OPTS and how.keep[target] or rarely().retention_of(target, opts, how.keep)
+  local opts, keep = NO_OPTS, how.keep[target]
+  if fields[1] and fields[1] ~= "{}" then
+    opts = object(fields[1])
+    keep = retention_of(target, opts, how.keep)
+  end
   local is_kept_by_rule = keep == how.keep[target] and keep.count ~= 0
   if is_kept_by_rule then
     local ended = how.ended[target] -- before the id leaves `active`: an error must not lose it
@@ -421,6 +439,18 @@ local function finish_jobs(queue, first, how)
     end
   end
   return outcomes, all_faults
+end
+
+--- includes/finish/left.lua
+-- What is told to others, once after the jobs of a call. Needs:
+
+-- That the queue is empty, or that its global concurrency has a place again.
+local function tell_what_is_left(queue)
+  if redis.call("EXISTS", queue.wait, queue.active, queue.prioritized) == 0 then
+    redis.call("XADD", queue.events, "*", "event", "drained")
+  elseif queue.concurrency and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+    wake(queue)
+  end
 end
 
 --- includes/fetch/pop.lua
@@ -994,40 +1024,19 @@ rarely = function()
       return is_told_of(queue, id, target) and FINISHED or GONE
     end
 
-    --- includes/finish/retention.lua
-    -- Which finished jobs are kept, and for how long. Needs:
+    --- includes/finish/own_retention.lua
+    -- Which finished jobs are kept, and for how long, where a job says it itself. Needs:
 
     -- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
-    -- have `count` and `age` (seconds), empty for all.
-    local function retention(value)
+    -- have `count` and `age` (seconds), or `keep` when neither is said. The job's own `count` or `age` alone leaves no
+    -- other bound.
+    local function own_retention(value, keep)
       if value == true then
         return { count = 0 }
       end
       local rule = type(value) == "table" and value or { count = value }
-      local count = number(rule.count)
-      return { count = count and math.floor(count), age = number(rule.age) }
-    end
-
-    -- The job's own `count` or `age` alone leaves no other bound.
-    local function own_retention(value, keep)
-      local own = value and retention(value) or keep
-      return (own.count or own.age) and own or keep
-    end
-
-    -- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
-    local function retention_of_completed(opts, keep)
-      return own_retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete, keep)
-    end
-
-    local function retention_of_failed(opts, keep)
-      return own_retention(opts.removeOnFail or opts.rof or opts.remove_on_fail, keep)
-    end
-
-    local function retention_of(target, opts, rules)
-      if target == "failed" then
-        return retention_of_failed(opts, rules.failed)
-      end
-      return retention_of_completed(opts, rules.completed)
+      local count, age = number(rule.count), number(rule.age)
+      return (count or age) and { count = count and math.floor(count), age = age } or keep
     end
 
     --- includes/finish/retain.lua
@@ -1302,18 +1311,6 @@ rarely = function()
       return fault
     end
 
-    --- includes/finish/left.lua
-    -- What is told to others, once after the jobs of a call. Needs:
-
-    -- That the queue is empty, or that its global concurrency has a place again.
-    local function tell_what_is_left(queue)
-      if redis.call("EXISTS", queue.wait, queue.active, queue.prioritized) == 0 then
-        redis.call("XADD", queue.events, "*", "event", "drained")
-      elseif queue.concurrency and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
-        wake(queue)
-      end
-    end
-
     --- includes/fetch/promote.lua
     -- How delayed jobs that are due become available. The queue's meta must have been read. Needs:
 
@@ -1466,15 +1463,14 @@ rarely = function()
       may_run = may_run,
       mistyped = mistyped,
       outcome_without_job = outcome_without_job,
+      own_retention = own_retention,
       promote_due_jobs = promote_due_jobs,
       put_back = put_back,
       put_last = put_last,
       release_parent = release_parent,
       retain = retain,
-      retention_of = retention_of,
       room_under_limit = room_under_limit,
       tell_parent_of_completion = tell_parent_of_completion,
-      tell_what_is_left = tell_what_is_left,
       types_of = types_of,
       types_to_write = types_to_write,
     }
@@ -1549,7 +1545,7 @@ elseif fetches then
   end
 end
 if has_finished and (#fetch.jobs == 0 or queue.concurrency) then -- else there are others, as everybody sees
-  rarely().tell_what_is_left(queue)
+  tell_what_is_left(queue)
 end
 
 local numbers = "-1 0 0 0 0"

@@ -218,37 +218,16 @@ end
 --- includes/finish/retention.lua
 -- Which finished jobs are kept, and for how long. Needs:
 
--- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
--- have `count` and `age` (seconds), empty for all.
-local function retention(value)
-  if value == true then
-    return { count = 0 }
-  end
-  local rule = type(value) == "table" and value or { count = value }
-  local count = number(rule.count)
-  return { count = count and math.floor(count), age = number(rule.age) }
-end
-
--- The job's own `count` or `age` alone leaves no other bound.
-local function own_retention(value, keep)
-  local own = value and retention(value) or keep
-  return (own.count or own.age) and own or keep
-end
-
--- What the opts of a job say about it, under the names that the runtimes write; else `keep`.
-local function retention_of_completed(opts, keep)
-  return own_retention(opts.removeOnComplete or opts.roc or opts.remove_on_complete, keep)
-end
-
-local function retention_of_failed(opts, keep)
-  return own_retention(opts.removeOnFail or opts.rof or opts.remove_on_fail, keep)
-end
-
+-- What the opts of a job say about it, under the names that the runtimes write; else what `rules` say of the target,
+-- "completed" or "failed".
 local function retention_of(target, opts, rules)
+  local own
   if target == "failed" then
-    return retention_of_failed(opts, rules.failed)
+    own = opts.removeOnFail or opts.rof or opts.remove_on_fail
+  else
+    own = opts.removeOnComplete or opts.roc or opts.remove_on_complete
   end
-  return retention_of_completed(opts, rules.completed)
+  return own and rarely().own_retention(own, rules[target]) or rules[target]
 end
 
 --- includes/queue/reserved.lua
@@ -1172,6 +1151,21 @@ rarely = function()
       return target or longer
     end
 
+    --- includes/finish/own_retention.lua
+    -- Which finished jobs are kept, and for how long, where a job says it itself. Needs:
+
+    -- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
+    -- have `count` and `age` (seconds), or `keep` when neither is said. The job's own `count` or `age` alone leaves no
+    -- other bound.
+    local function own_retention(value, keep)
+      if value == true then
+        return { count = 0 }
+      end
+      local rule = type(value) == "table" and value or { count = value }
+      local count, age = number(rule.count), number(rule.age)
+      return (count or age) and { count = count and math.floor(count), age = age } or keep
+    end
+
     --- includes/queue/key_names.lua
     -- Which names the keys of a queue have. Needs no other include.
 
@@ -1707,7 +1701,7 @@ rarely = function()
       note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),
         end_deduplication(queue, job.deduplication_id, id, call.timestamp))
       -- With the job its data may go at once, and then nobody else could tell whose failure it was.
-      local keep = retention_of_failed(job.opts, call.keep_failed)
+      local keep = retention_of("failed", job.opts, { failed = call.keep_failed })
       local data = redis.call("HGET", job.key, "data")
       retain(queue, queue.failed, id, keep, call.timestamp)
       local is_gone = redis.call("EXISTS", job.key) == 0
@@ -1818,6 +1812,7 @@ rarely = function()
       is_name_of_key = is_name_of_key,
       join_lists = join_lists,
       mistyped = mistyped,
+      own_retention = own_retention,
       release_parent = release_parent,
       report = report,
     }

@@ -55,7 +55,7 @@ Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from
 --- include finish/fit
 --- include rarely finish/types_to_write
 --- include finish/jobs
---- include rarely finish/left
+--- include finish/left
 --- include rarely fetch/promote
 --- include fetch/jobs
 --- include rarely fetch/lost_call

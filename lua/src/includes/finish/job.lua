@@ -2,7 +2,7 @@
 -- meta must have been read. Needs:
 --- include values
 --- include rarely finish/outcome
---- include rarely finish/retention
+--- include finish/retention
 --- include rarely finish/retain
 --- include rarely finish/failed
 --- include rarely finish/next_job
@@ -52,8 +52,11 @@ local function finish_job(queue, id, how)
   if forbidden then
     target = "failed"
   end
-  local opts = fields[1] and fields[1] ~= "{}" and object(fields[1]) or NO_OPTS
-  local keep = opts == NO_OPTS and how.keep[target] or retention_of(target, opts, how.keep)
+  local opts, keep = NO_OPTS, how.keep[target]
+  if fields[1] and fields[1] ~= "{}" then
+    opts = object(fields[1])
+    keep = retention_of(target, opts, how.keep)
+  end
   local is_kept_by_rule = keep == how.keep[target] and keep.count ~= 0
   if is_kept_by_rule then
     local ended = how.ended[target] -- before the id leaves `active`: an error must not lose it

@@ -32,7 +32,7 @@ local function fail_stalled_job(call, id, job, reason)
   note_all(call, id, tell_parent_of_failure(job, job.key, reason, call.timestamp),
     end_deduplication(queue, job.deduplication_id, id, call.timestamp))
   -- With the job its data may go at once, and then nobody else could tell whose failure it was.
-  local keep = retention_of_failed(job.opts, call.keep_failed)
+  local keep = retention_of("failed", job.opts, { failed = call.keep_failed })
   local data = redis.call("HGET", job.key, "data")
   retain(queue, queue.failed, id, keep, call.timestamp)
   local is_gone = redis.call("EXISTS", job.key) == 0
