@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -12,6 +11,7 @@ import redis
 from dramatiq.logging import get_logger
 
 from ..errors import QueueRefused
+from ..protocol.mutex import make_mutex
 from .encoding import UndecodableJob, message_from
 from .fetched import FetchedMessages
 from .group_commit import GroupCommit, Part
@@ -70,7 +70,7 @@ class QueueChannel(GroupCommit):
         self.arrived: deque[Arrival] = deque()
         self._received_call = ""
         self._received_at = -QUICK
-        self._receiving = threading.Lock()
+        self._receiving = make_mutex()
         self._sequence = itertools.count()
 
     def finish(self, job: FetchedJob, outcome: Outcome) -> Finished:

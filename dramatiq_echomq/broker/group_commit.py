@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from ..protocol.mutex import make_mutex
 from .threads import Runner
 
 #: How many seconds a thread waits before it makes sure that the one that leads is alive.
@@ -51,7 +52,7 @@ class GroupCommit:
     """
 
     def __init__(self) -> None:
-        self._queue_mutex = threading.Lock()
+        self._queue_mutex = make_mutex()
         self.pending: list[Part] = []
         self._leader: Part | None = None
 

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from ..protocol.mutex import make_mutex
 from .in_flight import InFlightJob
 from .job_state import BUSY, ENDED, State
 from .marker_wait import MarkerWait
@@ -47,7 +48,7 @@ class InFlightJobs:
         self.turns: Turns = Turns()
         self._waiting: WeakSet[MarkerWait] = WeakSet()
         # Entered by itself: an interrupt that comes while a Condition is entered leaves it locked for ever.
-        self.mutex: threading.RLock = threading.RLock()
+        self.mutex: Any = make_mutex()
         self._changed = threading.Condition(self.mutex)
 
     def boot(self, worker: Any) -> None:

@@ -4,6 +4,8 @@ import threading
 from operator import attrgetter
 from typing import Any
 
+from ..protocol.mutex import Mutex, make_mutex
+
 #: What the methods of a :class:`queue.Queue` enter.
 CONDITIONS = ("not_empty", "not_full", "all_tasks_done")
 
@@ -22,6 +24,9 @@ def survive_interrupts(work_queue: Any) -> None:
     """Let no interrupt close the queue from which all threads of a worker take
     their messages.  To be called before the first of them starts.
     """
+    mutex = make_mutex()
+    if isinstance(mutex, Mutex) and type(getattr(work_queue, "mutex", None)) is type(threading.Lock()):
+        work_queue.mutex = mutex
     for name in CONDITIONS:
         if type(getattr(work_queue, name, None)) is threading.Condition:
             setattr(work_queue, name, EnteredAtOnce(work_queue.mutex))

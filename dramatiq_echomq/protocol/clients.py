@@ -16,6 +16,7 @@ from redis.sentinel import SentinelConnectionPool
 
 from ..errors import SettingError
 from .interruptible import InterruptibleRedis
+from .mutex import make_mutex
 from .parameters import require_parameters, unknown_ones_named
 from .retries import BROKEN_OR_SILENT, RESENDING, resending_parameters
 
@@ -160,6 +161,8 @@ def client_with(
         own = redis.ConnectionPool(
             connection_class=pool.connection_class, max_connections=MAX_CONNECTIONS, **parameters
         )
+    if hasattr(own, "_lock"):
+        own._lock = make_mutex()
     new_client = InterruptibleRedis(connection_pool=own)
     new_client.auto_close_connection_pool = True
     return new_client
