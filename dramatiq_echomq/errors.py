@@ -98,13 +98,16 @@ class JobNotFound(EchoMQError, LookupError):
     Parameters:
       queue_name(str)
       job_id(str): The id of a job or a message that was asked for.
+      elsewhere(Collection[str]): Other queues that have a job with this id, if
+        they were looked at.
     """
 
-    def __init__(self, queue_name: str, job_id: str) -> None:
-        super().__init__(
-            f"queue {_shown(queue_name)} has no job {_shown(job_id)}: it was removed or never added, was finished and "
-            "is not kept any longer, or is in another queue"
-        )
+    def __init__(self, queue_name: str, job_id: str, elsewhere: Collection[str] = ()) -> None:
+        if elsewhere:
+            hint = f", but there is one in {' and '.join(map(_shown, sorted(elsewhere)[:10]))}"
+        else:
+            hint = ": it was removed or never added, was finished and is not kept any longer, or is in another queue"
+        super().__init__(f"queue {_shown(queue_name)} has no job {_shown(job_id)}{hint}")
         self.queue_name = queue_name
         self.job_id = job_id
 

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import click
 
+from ..errors import EchoMQError, JobNotFound
 from ..inspection.explanation import Explanation
 from ..inspection.explanation import explain as tell_story
+from ..inspection.inspector import QueueInspector
 from ..inspection.words import arguments, moment
+from ..protocol.job_info import JobInfo
 from ..protocol.logtext import on_one_line
 from .session import Session, one_queue, with_session
 
@@ -21,11 +24,28 @@ def explain(session: Session, queue_name: str, any_id: str) -> None:
     """
     inspector = session.inspector
     stories = []
-    for job in inspector.find(queue_name, any_id):
+    for job in _found(inspector, queue_name, any_id):
         details = inspector.job(queue_name, job.job_id)
         active = session.checker.inspect_job(queue_name, job.job_id) if job.state == "active" else None
         stories.append(tell_story(inspector.queue(queue_name), details, active))
     session.answer(stories, *(line for story in stories for line in _lines(story)))
+
+
+def _found(inspector: QueueInspector, queue_name: str, any_id: str) -> list[JobInfo]:
+    """Find the jobs with an id, or say which other queues have a job with it."""
+    try:
+        return inspector.find(queue_name, any_id)
+    except JobNotFound:
+        others = [name for name in inspector.queue_names() if name != queue_name and _has(inspector, name, any_id)]
+        raise JobNotFound(queue_name, any_id, others) from None
+
+
+def _has(inspector: QueueInspector, queue_name: str, job_id: str) -> bool:
+    try:
+        inspector.job(queue_name, job_id)
+    except EchoMQError:  # it has none, is gone by now, or cannot be used
+        return False
+    return True
 
 
 def _lines(story: Explanation) -> list[str]:

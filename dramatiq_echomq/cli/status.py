@@ -60,7 +60,8 @@ def overview(queues: list[QueueInfo]) -> FittingTable:
 
 def nothing_there(session: Session) -> str:
     others = queues_of_other_prefixes(session.client, session.settings.prefix)
-    hint = f"; there is {ids_text(others)}, see --prefix" if others else ": look at --url and --prefix"
+    nothing = ": one is there from its first job on. Or look at --url and --prefix"
+    hint = f"; there is {ids_text(others)}, see --prefix" if others else nothing
     return f"There is no queue under the prefix {session.settings.prefix!r} in this database{hint}."
 
 

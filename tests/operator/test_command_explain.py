@@ -121,3 +121,15 @@ def test_explain_says_what_an_id_that_is_nowhere_means(client, command):
 
     assert done.code == 3
     assert done.err.startswith("Error: queue 'q' has no job 'nope': it was removed or never added")
+
+
+def test_a_job_of_another_queue_is_said_to_be_there(client, command):
+    put_busy_queue(client)
+    for name in ("mails", "texts"):
+        put(client, name, wait=["a"], jobs={"a": {}}, meta={"version": "x"})
+    put(client, "bad", meta={"version": "echomq:2.0"})
+
+    done = command("explain", "q", "a")
+
+    assert (done.code, done.out) == (3, "")
+    assert done.err == "Error: queue 'q' has no job 'a', but there is one in 'mails' and 'texts'\n"
