@@ -62,8 +62,10 @@ def test_status_as_data(client, command):
 
 
 def test_status_of_nothing_says_so(command):
-    told = "There is no queue under the prefix 'emq' in this database: one is there from its first job on. Or look at --url and --prefix.\n"
-    assert command("status").out == told
+    assert command("status").out == (
+        "There is no queue under the prefix 'emq' in this database: one is there from its first job on. "
+        "Or look at --url and --prefix.\n"
+    )
     assert command("status", "--json").data == []
 
 
