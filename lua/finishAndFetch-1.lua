@@ -120,7 +120,8 @@ end
 --- includes/queue/job_keys.lua
 -- The other keys of a queue in which jobs stand, or that say something about them. Needs no other include.
 
--- Adds these keys to those that are common.
+-- Adds these keys to those that are common. What only jobs need that are delayed or have a priority costs the others
+-- nothing so.
 local function add_job_keys(queue)
   local prefix = queue.prefix
   queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
@@ -161,28 +162,6 @@ local function refusal(queue, types)
   return nil
 end
 
---- includes/queue/wake.lua
--- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
--- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
-
--- Wakes an idle worker, unless none may fetch a job now: the queue is paused, or as many jobs are active as its global
--- concurrency allows.
-local function wake(queue)
-  local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
-  if not queue.is_paused and not is_maxed then
-    redis.call("ZADD", queue.marker, 0, "0")
-  end
-end
-
---- includes/queue/due.lua
--- When the next delayed job is due. Needs no other include.
-
--- When the next delayed job is due in ms, or nil.
-local function next_due(queue)
-  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
-  return score and math.floor(tonumber(score) / 4096)
-end
-
 --- includes/queue/time.lua
 -- The time that a script goes by. Needs:
 
@@ -194,6 +173,20 @@ local function time_in_ms(given)
   end
   local time = redis.call("TIME")
   return time[1] .. ("00000" .. time[2]):sub(-6, -4) -- seconds, and microseconds in as many digits as they need
+end
+
+--- includes/queue/due.lua
+-- When the next delayed job is due. Needs no other include.
+
+-- When it is due in ms, or nil without one.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms a job is due, or -1 for none. Jobs may be due at a time that no integer holds.
+local function how_soon(due, timestamp)
+  return due and math.max(math.min(due - timestamp, 2 ^ 31), 0) or -1
 end
 
 --- includes/finish/fit.lua
@@ -254,6 +247,19 @@ local function waiting_list(queue)
     end
   end
   return queue.waiting_list
+end
+
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
+
+-- Wakes an idle worker, unless none may fetch a job now: the queue is paused, or as many jobs are active as its global
+-- concurrency allows.
+local function wake(queue)
+  local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
+  if not queue.is_paused and not is_maxed then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
 end
 
 --- includes/finish/retention.lua
@@ -519,7 +525,6 @@ end
 --   is_together     whether suspects may run beside other suspects
 --   id              of this call: the token of a lock is this, a colon and a number
 --   policies        by name of the job its lockDuration and maxStalledCount, or nil
---   waiting         how many jobs wait, or more: after these none is looked for
 --   may_be_limited  false when there is no `limiter`
 --   jobs            what was fetched, described     skipped  the suspects that were left
 --   skipped_together how many of those may run beside others
@@ -541,20 +546,14 @@ local function fetch_job(queue, fetch, id, key, fields, started)
   jobs[#jobs + 1] = describe(id, token, fields, started, duration)
 end
 
--- How many jobs wait, or more than `enough`.
-local function how_many_wait(queue, enough)
-  local listed = redis.call("LLEN", waiting_list(queue))
-  return listed > enough and listed or listed + redis.call("ZCARD", queue.prioritized)
-end
-
--- Fetches as many jobs as are wanted and there. Ids without a job vanish.
-local function fetch_jobs(queue, fetch)
+-- Fetches as many jobs as are wanted and there. Ids without a job vanish. `most` is how many there are, or more.
+local function fetch_jobs(queue, fetch, most)
   local jobs, skipped, most_skipped = fetch.jobs, fetch.skipped, 100 -- suspects to look past in one call
   local counted, looked_at, room = 0, 0, fetch.wanted
   if queue.rate_limit or fetch.may_be_limited and redis.call("EXISTS", queue.limiter) == 1 then
     room, fetch.limited_for = rarely().room_under_limit(queue)
   end
-  while #jobs < fetch.wanted and counted < room and looked_at < fetch.waiting and #skipped < most_skipped
+  while #jobs < fetch.wanted and counted < room and looked_at < most and #skipped < most_skipped
     and not (queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency) do
     local id, score = redis.call("LMOVE", queue.wait, queue.active, "RIGHT", "LEFT"), nil
     if not id then
@@ -581,13 +580,61 @@ local function fetch_jobs(queue, fetch)
   end
   if #skipped == most_skipped and #jobs == 0 and attempt("STRLEN", queue.prefix .. "pc") then
     rarely().put_last(queue, skipped) -- so that the next call looks at others
-    fetch.unseen = how_many_wait(queue, math.huge)
+    fetch.unseen = redis.call("LLEN", queue.wait) + redis.call("ZCARD", queue.prioritized)
   elseif #skipped > 0 then
     rarely().put_back(queue, skipped)
   end
   if queue.rate_limit then
     rarely().count_under_limit(queue, counted)
   end
+end
+
+--- includes/fetch/call.lua
+-- What a call fetches, after it has finished what it had to. The queue's meta must have been read. Needs:
+
+-- How many jobs wait, or more than are wanted; 0 where the queue is paused.
+local function how_many_wait(queue, wanted)
+  if queue.is_paused then
+    return 0
+  end
+  local listed = redis.call("LLEN", waiting_list(queue))
+  return listed > wanted and listed or listed + redis.call("ZCARD", queue.prioritized)
+end
+
+-- Fetches what the `fetch` of fetch/jobs asks for, or the jobs of the earlier call with the lost id; gives it when the
+-- next delayed job is `due`. Returns why the queue is refused, or nil. A call that has finished jobs has looked before.
+local function fetch_for_call(queue, fetch, lost_id, has_looked)
+  local wanted, timestamp = fetch.wanted, fetch.timestamp
+  -- What is there only with delays, limits or priorities, or after a strange resume: one look tells that it is not.
+  fetch.may_be_limited = redis.call("EXISTS", queue.delayed, queue.paused, queue.limiter, queue.prefix .. "pc") > 0
+  if fetch.may_be_limited then
+    fetch.due = next_due(queue)
+  elseif not queue.is_paused then
+    queue.waiting_list = queue.wait
+  end
+  if lost_id ~= "" then
+    rarely().find_jobs_of_call(queue, fetch, lost_id)
+    return nil
+  end
+  local is_due, waiting = fetch.due and fetch.due <= tonumber(timestamp), how_many_wait(queue, wanted)
+  local fault = not has_looked and (is_due or waiting > 0) and unfit_to_fetch(queue)
+  if fault then
+    return fault
+  end
+  if is_due then
+    rarely().promote_due_jobs(queue, timestamp)
+    fetch.due, waiting = next_due(queue), how_many_wait(queue, wanted)
+  end
+  if waiting > 0 then
+    local is_all = waiting <= wanted and not fetch.may_be_limited
+    fetch_jobs(queue, fetch, is_all and waiting or math.huge)
+    if #fetch.jobs > 0 and waiting > #fetch.jobs then
+      wake(queue)
+    end
+  elseif not queue.is_paused then
+    attempt("ZREM", queue.marker, "0") -- that of another worker, which had no free thread and put it back
+  end
+  return nil
 end
 
 local rare
@@ -632,7 +679,8 @@ rarely = function()
     end
 
     --- includes/finish/types_to_write.lua
-    -- What a call writes without having read it before. Needs no other include.
+    -- What a call that finishes jobs writes without having read it before, but for keys of jobs and parents. Needs no
+    -- other include.
 
     -- The keys, with their types.
     local function types_to_write(queue)
@@ -1372,7 +1420,7 @@ rarely = function()
 
     --- includes/fetch/suspects.lua
     -- Which jobs may run now that have stalled before, the suspects: one of them may kill its worker.
-    -- Takes the `fetch` of fetch/jobs. Needs:
+    -- Takes the `fetch` of fetch/jobs. Needs no other include.
 
     -- The field `suspect` of a job says "beside:<ats>" while it runs beside other suspects. If it
     -- stalls then, nobody knows which of them it was: none is charged, the field becomes "alone",
@@ -1481,78 +1529,39 @@ end
 --- commands/finishAndFetch-1.lua
 
 local FIRST_PART = 16
-local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
 
 local queue, timestamp = common_keys(ARGV[1]), time_in_ms(ARGV[2])
 add_job_keys(queue)
 local wanted, lost_id, looks_at_all = tonumber(ARGV[10]), ARGV[14], ARGV[15] == "1"
 local fetches, finishes = wanted > 0 or lost_id ~= "", ARGV[FIRST_PART] ~= nil
 local fault = refusal(queue, looks_at_all and (fetches and rarely().types_of(queue, queue.limiter, "string") or rarely().types_to_write(queue)))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
-end
-
-local outcomes, faults, has_finished = {}, {}, false
-if finishes then
-  local how = {
-    timestamp = timestamp, event_bytes = tonumber(ARGV[8]), metrics_points = tonumber(ARGV[9]), sizes = {},
-    keep = { completed = { count = tonumber(ARGV[5]) }, failed = { count = tonumber(ARGV[6]), age = tonumber(ARGV[7]) } },
-  }
-  fault = unfit_to_finish(queue, how)
-  if fault then
-    return redis.error_reply("ECHOMQ " .. fault)
-  end
+local how = finishes and not fault and {
+  timestamp = timestamp, event_bytes = tonumber(ARGV[8]), metrics_points = tonumber(ARGV[9]), sizes = {},
+  keep = { completed = { count = tonumber(ARGV[5]) }, failed = { count = tonumber(ARGV[6]), age = tonumber(ARGV[7]) } },
+}
+fault = fault or how and unfit_to_finish(queue, how)
+local outcomes, faults = {}, {}
+if how and not fault then
   outcomes, faults = finish_jobs(queue, FIRST_PART, how)
-  has_finished = how.has_written
 end
-
 local fetch = {
   timestamp = timestamp, worker = ARGV[3], lock_duration = ARGV[4], wanted = wanted, id = ARGV[11],
   suspects_wanted = tonumber(ARGV[12]), is_together = ARGV[12]:sub(1, 1) == "+",
-  policies = ARGV[13] ~= "{}" and object(ARGV[13]) or nil, waiting = math.huge,
+  policies = ARGV[13] ~= "{}" and object(ARGV[13]) or nil,
   jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
 }
-local due
-if fetches then
-  -- What is hardly ever there, or only where there are delays, limits or priorities: one look tells that it is not.
-  fetch.may_be_limited = redis.call("EXISTS", queue.delayed, queue.paused, queue.limiter, queue.prefix .. "pc") > 0
-  due = fetch.may_be_limited and next_due(queue) or nil
+fault = fault or fetches and fetch_for_call(queue, fetch, lost_id, finishes)
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
 end
-if lost_id ~= "" then
-  rarely().find_jobs_of_call(queue, fetch, lost_id)
-elseif fetches then
-  queue.waiting_list = not (queue.is_paused or fetch.may_be_limited) and queue.wait or nil
-  local is_due = due and due <= tonumber(timestamp)
-  local waiting = not queue.is_paused and how_many_wait(queue, wanted) or 0
-  fault = not finishes and (is_due or waiting > 0) and unfit_to_fetch(queue)
-  if fault then
-    return redis.error_reply("ECHOMQ " .. fault)
-  end
-  if is_due then
-    rarely().promote_due_jobs(queue, timestamp)
-    due, waiting = next_due(queue), not queue.is_paused and how_many_wait(queue, wanted) or 0
-  end
-  if waiting > 0 then
-    if waiting <= wanted and not fetch.may_be_limited then
-      fetch.waiting = waiting
-    end
-    fetch_jobs(queue, fetch)
-    if #fetch.jobs > 0 and waiting > #fetch.jobs then
-      wake(queue)
-    end
-  elseif not queue.is_paused then
-    attempt("ZREM", queue.marker, "0") -- that of another worker, which had no free thread and put it back
-  end
-end
-if has_finished and (#fetch.jobs == 0 or queue.concurrency) then -- else there are others, as everybody sees
+if how and how.has_written and (#fetch.jobs == 0 or queue.concurrency) then -- else `active` is not empty
   tell_what_is_left(queue)
 end
 
 local numbers = "-1 0 0 0 0"
-if due or #fetch.skipped > 0 or fetch.limited_for > 0 then
-  local due_in = due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
-  numbers = due_in .. " " .. #fetch.skipped .. " " .. fetch.skipped_together .. " " .. fetch.unseen
-    .. " " .. fetch.limited_for
+if fetch.due or #fetch.skipped > 0 or fetch.limited_for > 0 then
+  numbers = how_soon(fetch.due, timestamp) .. " " .. #fetch.skipped .. " " .. fetch.skipped_together .. " "
+    .. fetch.unseen .. " " .. fetch.limited_for
 end
 if finishes then
   numbers = numbers .. " " .. table.concat(outcomes, " ")

@@ -215,21 +215,6 @@ local function wake(queue)
   end
 end
 
---- includes/finish/retention.lua
--- Which finished jobs are kept, and for how long. Needs:
-
--- What the opts of a job say about it, under the names that the runtimes write; else what `rules` say of the target,
--- "completed" or "failed".
-local function retention_of(target, opts, rules)
-  local own
-  if target == "failed" then
-    own = opts.removeOnFail or opts.rof or opts.remove_on_fail
-  else
-    own = opts.removeOnComplete or opts.roc or opts.remove_on_complete
-  end
-  return own and rarely().own_retention(own, rules[target]) or rules[target]
-end
-
 --- includes/queue/reserved.lua
 -- Ids that are the names of keys of a queue. A job may not have one, yet strangers can write
 -- anything into `completed` or `wait`; what is done to a job by its id must not be done to the
@@ -306,7 +291,8 @@ end
 --- includes/queue/job_keys.lua
 -- The other keys of a queue in which jobs stand, or that say something about them. Needs no other include.
 
--- Adds these keys to those that are common.
+-- Adds these keys to those that are common. What only jobs need that are delayed or have a priority costs the others
+-- nothing so.
 local function add_job_keys(queue)
   local prefix = queue.prefix
   queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
@@ -1151,21 +1137,6 @@ rarely = function()
       return target or longer
     end
 
-    --- includes/finish/own_retention.lua
-    -- Which finished jobs are kept, and for how long, where a job says it itself. Needs:
-
-    -- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
-    -- have `count` and `age` (seconds), or `keep` when neither is said. The job's own `count` or `age` alone leaves no
-    -- other bound.
-    local function own_retention(value, keep)
-      if value == true then
-        return { count = 0 }
-      end
-      local rule = type(value) == "table" and value or { count = value }
-      local count, age = number(rule.count), number(rule.age)
-      return (count or age) and { count = count and math.floor(count), age = age } or keep
-    end
-
     --- includes/queue/key_names.lua
     -- Which names the keys of a queue have. Needs no other include.
 
@@ -1300,10 +1271,15 @@ rarely = function()
     --- includes/queue/due.lua
     -- When the next delayed job is due. Needs no other include.
 
-    -- When the next delayed job is due in ms, or nil.
+    -- When it is due in ms, or nil without one.
     local function next_due(queue)
       local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
       return score and math.floor(tonumber(score) / 4096)
+    end
+
+    -- In how many ms a job is due, or -1 for none. Jobs may be due at a time that no integer holds.
+    local function how_soon(due, timestamp)
+      return due and math.max(math.min(due - timestamp, 2 ^ 31), 0) or -1
     end
 
     --- includes/queue/mark_due.lua
@@ -1512,6 +1488,36 @@ rarely = function()
           note(call, id, fault)
         end
       end
+    end
+
+    --- includes/finish/own_retention.lua
+    -- Which finished jobs are kept, and for how long, where a job says it itself. Needs:
+
+    -- How many finished jobs to keep, from removeOnComplete or removeOnFail: a table that may
+    -- have `count` and `age` (seconds), or `keep` when neither is said. The job's own `count` or `age` alone leaves no
+    -- other bound.
+    local function own_retention(value, keep)
+      if value == true then
+        return { count = 0 }
+      end
+      local rule = type(value) == "table" and value or { count = value }
+      local count, age = number(rule.count), number(rule.age)
+      return (count or age) and { count = count and math.floor(count), age = age } or keep
+    end
+
+    --- includes/finish/retention.lua
+    -- Which finished jobs are kept, and for how long. Needs:
+
+    -- What the opts of a job say about it, under the names that the runtimes write; else what `rules` say of the target,
+    -- "completed" or "failed".
+    local function retention_of(target, opts, rules)
+      local own
+      if target == "failed" then
+        own = opts.removeOnFail or opts.rof or opts.remove_on_fail
+      else
+        own = opts.removeOnComplete or opts.roc or opts.remove_on_complete
+      end
+      return own and own_retention(own, rules[target]) or rules[target]
     end
 
     --- includes/finish/retain.lua

@@ -28,7 +28,8 @@ end
 --- includes/queue/job_keys.lua
 -- The other keys of a queue in which jobs stand, or that say something about them. Needs no other include.
 
--- Adds these keys to those that are common.
+-- Adds these keys to those that are common. What only jobs need that are delayed or have a priority costs the others
+-- nothing so.
 local function add_job_keys(queue)
   local prefix = queue.prefix
   queue.delayed, queue.prioritized = prefix .. "delayed", prefix .. "prioritized"
@@ -222,10 +223,15 @@ end
 --- includes/queue/due.lua
 -- When the next delayed job is due. Needs no other include.
 
--- When the next delayed job is due in ms, or nil.
+-- When it is due in ms, or nil without one.
 local function next_due(queue)
   local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
   return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms a job is due, or -1 for none. Jobs may be due at a time that no integer holds.
+local function how_soon(due, timestamp)
+  return due and math.max(math.min(due - timestamp, 2 ^ 31), 0) or -1
 end
 
 --- includes/queue/mark_due.lua

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dramatiq_echomq.broker.jobs import FetchedJob, Outcome
-from dramatiq_echomq.broker.queue import Fetch, JobQueue
+from dramatiq_echomq.broker.queue import DEFAULT_RULES, Fetch, JobQueue
 from dramatiq_echomq.broker.replies import FINISHED
 from dramatiq_echomq.broker.rules import Rules
 from dramatiq_echomq.protocol.keys import QueueKeys
@@ -44,8 +44,11 @@ TO_FINISH = {
 }
 
 
-def a_queue(client, rules: Rules = Rules()) -> JobQueue:  # noqa: B008
-    return JobQueue(QueueKeys("q"), client, client, rules)
+def a_queue_that_was_looked_at(client, rules: Rules = DEFAULT_RULES) -> JobQueue:
+    """A queue whose next call looks at nothing but what it needs."""
+    queue = JobQueue(QueueKeys("q"), client, client, rules)
+    queue.finish_and_fetch([])
+    return queue
 
 
 @given(
@@ -63,6 +66,7 @@ def test_jobs_are_fetched_as_they_are_where_there_are_delays_or_priorities(
 ):
     def fetched(**structures):
         client.flushdb()
+        queue = a_queue_that_was_looked_at(client)
         line = {f"w{place}": kind for place, kind in enumerate(waiting)}
         urgent = {f"p{place}": kind for place, kind in enumerate(prioritized)}
         jobs = {job_id: TO_FETCH[kind] for job_id, kind in (line | urgent).items()}
@@ -74,8 +78,6 @@ def test_jobs_are_fetched_as_they_are_where_there_are_delays_or_priorities(
             **({"prioritized": {job_id: 2**32 + place for place, job_id in enumerate(urgent)}} if urgent else {}),
             **structures,
         )
-        queue = a_queue(client)
-        queue._looks_at_all = False
         reply = queue.finish_and_fetch([], Fetch("call", count, suspects, is_together))
         found = state(client)
         for name in structures:
@@ -96,6 +98,7 @@ def test_jobs_that_finish_together_finish_as_one_by_one(client, ends, keep, earl
 
     def finished(together: bool):
         client.flushdb()
+        queue = a_queue_that_was_looked_at(client, Rules(keep_completed=keep, keep_failed=keep))
         kinds = dict(zip(ids, (kind for kind, _ in ends), strict=True))
 
         def those(kind: str) -> list[str]:
@@ -123,10 +126,8 @@ def test_jobs_that_finish_together_finish_as_one_by_one(client, ends, keep, earl
             for each, (_, target) in zip(ids, ends, strict=True)
             for trace in ["" if target == "completed" else '["trace"]']
         ]
-        queue = a_queue(client, Rules(keep_completed=keep, keep_failed=keep))
         replies = []
         for calls in [parts] if together else [[part] for part in parts]:
-            queue._looks_at_all = False
             replies += queue.finish_and_fetch(calls).finished
         found = state(client)
         ended = {each for each, reply in zip(ids, replies, strict=True) if reply.outcome}
@@ -153,7 +154,7 @@ def test_a_job_with_its_own_rule_does_not_make_others_stay_or_go(client, own, pl
         (FetchedJob(each, lock, b"", b"", b"1", 0, 1), Outcome("completed", "1", "")) for each in (b"a", b"b", b"c")
     ]
 
-    reply = a_queue(client, Rules(keep_completed=4)).finish_and_fetch(parts)
+    reply = a_queue_that_was_looked_at(client, Rules(keep_completed=4)).finish_and_fetch(parts)
 
     assert [each.outcome for each in reply.finished] == [FINISHED] * 3
     # The others go by the rule of the worker, at the end: four stay in all.

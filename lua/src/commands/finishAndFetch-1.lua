@@ -49,90 +49,48 @@ Cost: O(log N) for each job promoted, fetched or finished, O(N) in `active` from
 --- include queue/job_keys
 --- include rarely queue/types
 --- include queue/meta
---- include queue/wake
---- include queue/due
 --- include queue/time
+--- include queue/due
 --- include finish/fit
 --- include rarely finish/types_to_write
 --- include finish/jobs
 --- include finish/left
---- include rarely fetch/promote
---- include fetch/jobs
---- include rarely fetch/lost_call
+--- include fetch/call
 
 local FIRST_PART = 16
-local LONGEST_WAIT = 2 ^ 31 -- ms; jobs may be due at a time that no integer holds
 
 local queue, timestamp = common_keys(ARGV[1]), time_in_ms(ARGV[2])
 add_job_keys(queue)
 local wanted, lost_id, looks_at_all = tonumber(ARGV[10]), ARGV[14], ARGV[15] == "1"
 local fetches, finishes = wanted > 0 or lost_id ~= "", ARGV[FIRST_PART] ~= nil
 local fault = refusal(queue, looks_at_all and (fetches and types_of(queue, queue.limiter, "string") or types_to_write(queue)))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
-end
-
-local outcomes, faults, has_finished = {}, {}, false
-if finishes then
-  local how = {
-    timestamp = timestamp, event_bytes = tonumber(ARGV[8]), metrics_points = tonumber(ARGV[9]), sizes = {},
-    keep = { completed = { count = tonumber(ARGV[5]) }, failed = { count = tonumber(ARGV[6]), age = tonumber(ARGV[7]) } },
-  }
-  fault = unfit_to_finish(queue, how)
-  if fault then
-    return redis.error_reply("ECHOMQ " .. fault)
-  end
+local how = finishes and not fault and {
+  timestamp = timestamp, event_bytes = tonumber(ARGV[8]), metrics_points = tonumber(ARGV[9]), sizes = {},
+  keep = { completed = { count = tonumber(ARGV[5]) }, failed = { count = tonumber(ARGV[6]), age = tonumber(ARGV[7]) } },
+}
+fault = fault or how and unfit_to_finish(queue, how)
+local outcomes, faults = {}, {}
+if how and not fault then
   outcomes, faults = finish_jobs(queue, FIRST_PART, how)
-  has_finished = how.has_written
 end
-
 local fetch = {
   timestamp = timestamp, worker = ARGV[3], lock_duration = ARGV[4], wanted = wanted, id = ARGV[11],
   suspects_wanted = tonumber(ARGV[12]), is_together = ARGV[12]:sub(1, 1) == "+",
-  policies = ARGV[13] ~= "{}" and object(ARGV[13]) or nil, waiting = math.huge,
+  policies = ARGV[13] ~= "{}" and object(ARGV[13]) or nil,
   jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
 }
-local due
-if fetches then
-  -- What is hardly ever there, or only where there are delays, limits or priorities: one look tells that it is not.
-  fetch.may_be_limited = redis.call("EXISTS", queue.delayed, queue.paused, queue.limiter, queue.prefix .. "pc") > 0
-  due = fetch.may_be_limited and next_due(queue) or nil
+fault = fault or fetches and fetch_for_call(queue, fetch, lost_id, finishes)
+if fault then
+  return redis.error_reply("ECHOMQ " .. fault)
 end
-if lost_id ~= "" then
-  find_jobs_of_call(queue, fetch, lost_id)
-elseif fetches then
-  queue.waiting_list = not (queue.is_paused or fetch.may_be_limited) and queue.wait or nil
-  local is_due = due and due <= tonumber(timestamp)
-  local waiting = not queue.is_paused and how_many_wait(queue, wanted) or 0
-  fault = not finishes and (is_due or waiting > 0) and unfit_to_fetch(queue)
-  if fault then
-    return redis.error_reply("ECHOMQ " .. fault)
-  end
-  if is_due then
-    promote_due_jobs(queue, timestamp)
-    due, waiting = next_due(queue), not queue.is_paused and how_many_wait(queue, wanted) or 0
-  end
-  if waiting > 0 then
-    if waiting <= wanted and not fetch.may_be_limited then
-      fetch.waiting = waiting
-    end
-    fetch_jobs(queue, fetch)
-    if #fetch.jobs > 0 and waiting > #fetch.jobs then
-      wake(queue)
-    end
-  elseif not queue.is_paused then
-    attempt("ZREM", queue.marker, "0") -- that of another worker, which had no free thread and put it back
-  end
-end
-if has_finished and (#fetch.jobs == 0 or queue.concurrency) then -- else there are others, as everybody sees
+if how and how.has_written and (#fetch.jobs == 0 or queue.concurrency) then -- else `active` is not empty
   tell_what_is_left(queue)
 end
 
 local numbers = "-1 0 0 0 0"
-if due or #fetch.skipped > 0 or fetch.limited_for > 0 then
-  local due_in = due and math.max(math.min(due - timestamp, LONGEST_WAIT), 0) or -1
-  numbers = due_in .. " " .. #fetch.skipped .. " " .. fetch.skipped_together .. " " .. fetch.unseen
-    .. " " .. fetch.limited_for
+if fetch.due or #fetch.skipped > 0 or fetch.limited_for > 0 then
+  numbers = how_soon(fetch.due, timestamp) .. " " .. #fetch.skipped .. " " .. fetch.skipped_together .. " "
+    .. fetch.unseen .. " " .. fetch.limited_for
 end
 if finishes then
   numbers = numbers .. " " .. table.concat(outcomes, " ")

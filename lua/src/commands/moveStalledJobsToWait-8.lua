@@ -53,7 +53,6 @@ marks, and those left over at the end name ids that are no longer in `active`.
 --- include queue/full
 --- include queue/lists
 --- include queue/wake
---- include finish/retention
 --- include finish/prune
 --- include stalled/call
 --- include stalled/throttle

@@ -6,7 +6,6 @@
 --   is_together     whether suspects may run beside other suspects
 --   id              of this call: the token of a lock is this, a colon and a number
 --   policies        by name of the job its lockDuration and maxStalledCount, or nil
---   waiting         how many jobs wait, or more: after these none is looked for
 --   may_be_limited  false when there is no `limiter`
 --   jobs            what was fetched, described     skipped  the suspects that were left
 --   skipped_together how many of those may run beside others
@@ -15,7 +14,6 @@
 -- Needs:
 --- include values
 --- include queue/reserved
---- include queue/lists
 --- include rarely fetch/limit
 --- include rarely fetch/window
 --- include rarely fetch/suspects
@@ -38,20 +36,14 @@ local function fetch_job(queue, fetch, id, key, fields, started)
   jobs[#jobs + 1] = describe(id, token, fields, started, duration)
 end
 
--- How many jobs wait, or more than `enough`.
-local function how_many_wait(queue, enough)
-  local listed = redis.call("LLEN", waiting_list(queue))
-  return listed > enough and listed or listed + redis.call("ZCARD", queue.prioritized)
-end
-
--- Fetches as many jobs as are wanted and there. Ids without a job vanish.
-local function fetch_jobs(queue, fetch)
+-- Fetches as many jobs as are wanted and there. Ids without a job vanish. `most` is how many there are, or more.
+local function fetch_jobs(queue, fetch, most)
   local jobs, skipped, most_skipped = fetch.jobs, fetch.skipped, 100 -- suspects to look past in one call
   local counted, looked_at, room = 0, 0, fetch.wanted
   if queue.rate_limit or fetch.may_be_limited and redis.call("EXISTS", queue.limiter) == 1 then
     room, fetch.limited_for = room_under_limit(queue)
   end
-  while #jobs < fetch.wanted and counted < room and looked_at < fetch.waiting and #skipped < most_skipped
+  while #jobs < fetch.wanted and counted < room and looked_at < most and #skipped < most_skipped
     and not (queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency) do
     local id, score = redis.call("LMOVE", queue.wait, queue.active, "RIGHT", "LEFT"), nil
     if not id then
@@ -78,7 +70,7 @@ local function fetch_jobs(queue, fetch)
   end
   if #skipped == most_skipped and #jobs == 0 and attempt("STRLEN", queue.prefix .. "pc") then
     put_last(queue, skipped) -- so that the next call looks at others
-    fetch.unseen = how_many_wait(queue, math.huge)
+    fetch.unseen = redis.call("LLEN", queue.wait) + redis.call("ZCARD", queue.prioritized)
   elseif #skipped > 0 then
     put_back(queue, skipped)
   end

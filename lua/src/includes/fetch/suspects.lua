@@ -1,6 +1,5 @@
 -- Which jobs may run now that have stalled before, the suspects: one of them may kill its worker.
--- Takes the `fetch` of fetch/jobs. Needs:
---- include values
+-- Takes the `fetch` of fetch/jobs. Needs no other include.
 
 -- The field `suspect` of a job says "beside:<ats>" while it runs beside other suspects. If it
 -- stalls then, nobody knows which of them it was: none is charged, the field becomes "alone",

@@ -1,4 +1,5 @@
--- What a call writes without having read it before. Needs no other include.
+-- What a call that finishes jobs writes without having read it before, but for keys of jobs and parents. Needs no
+-- other include.
 
 -- The keys, with their types.
 local function types_to_write(queue)
