@@ -48,8 +48,8 @@ def held_jobs(*options: str, jobs: int = 4) -> Iterator[tuple[Server, redis.Redi
         for _ in range(jobs):
             broker.enqueue(message(actor="hold"))
         with Fleet(server.url, notes, size=2, threads=4) as fleet:
-            wait_until(lambda: notes.llen("started") == jobs)
-            wait_until(lambda: direct.zcard("emq:q:echomq:workers") == 2)
+            wait_until(lambda: notes.llen("started") == jobs, timeout=60)
+            wait_until(lambda: direct.zcard("emq:q:echomq:workers") == 2, timeout=60)
             yield server, direct, notes, fleet
             assert "is gone" not in fleet.log()
         broker.close()
@@ -84,7 +84,7 @@ def test_redis_may_restart(away):
         server.kill()
         time.sleep(away)
         server.start()
-        wait_until(lambda: newly_registered(direct) == 2)
+        wait_until(lambda: newly_registered(direct) == 2, timeout=60)
         time.sleep(5)  # two looks and a grace, had they been taken for gone
         await_completion(direct, notes, 4)
 
