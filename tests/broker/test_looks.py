@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dramatiq_echomq import QueueRefused
 from dramatiq_echomq.broker.jobs import FetchedJob, Outcome
-from dramatiq_echomq.broker.queue import DEFAULT_RULES, Fetch, JobQueue
+from dramatiq_echomq.broker.queue import DEFAULT_RULES, NOTHING, Fetch, JobQueue
 from dramatiq_echomq.broker.replies import FINISHED
 from dramatiq_echomq.broker.rules import Rules
 from dramatiq_echomq.protocol.keys import QueueKeys
@@ -159,3 +160,32 @@ def test_a_job_with_its_own_rule_does_not_make_others_stay_or_go(client, own, pl
     assert [each.outcome for each in reply.finished] == [FINISHED] * 3
     # The others go by the rule of the worker, at the end: four stay in all.
     assert {*state(client)["completed"]} == {"a", "b", "c", "old4"}
+
+
+@pytest.mark.parametrize("fetches", [False, True])
+@pytest.mark.parametrize("name", ["active", "stalled", "completed", "failed", "marker", "events", "meta"])
+def test_a_key_of_the_wrong_type_is_found_before_anything_is_written(client, name, fetches):
+    put(client, wait=["b"], active=["a"], locks="a", jobs={"a": {}, "b": {}}, completed={"old": 1}, stalled={"a"})
+    queue = a_queue_that_was_looked_at(client)
+    client.delete(f"emq:q:{name}")
+    client.set(f"emq:q:{name}", "a stranger's")
+    before = state(client)
+    job = FetchedJob(b"a", LOCK["token"].encode(), b"", b"", b"1", 0, 1)
+
+    with pytest.raises(QueueRefused, match=rf"emq:q:{name} is a string and should be a .*Nothing was written"):
+        queue.finish_and_fetch([(job, Outcome("completed", "1", ""))], Fetch("call", 1) if fetches else NOTHING)
+
+    assert state(client) == before
+
+
+@pytest.mark.parametrize("name", ["active", "marker", "events", "meta"])
+def test_a_key_of_the_wrong_type_is_found_before_a_job_is_fetched(client, name):
+    put(client, wait=["b"], jobs={"b": {}})
+    queue = a_queue_that_was_looked_at(client)
+    client.set(f"emq:q:{name}", "a stranger's")
+    before = state(client)
+
+    with pytest.raises(QueueRefused, match=rf"emq:q:{name} is a string and should be a .*Nothing was written"):
+        queue.finish_and_fetch([], Fetch("call", 1))
+
+    assert state(client) == before
