@@ -76,9 +76,9 @@ def ask(connection: Any, command: bytes) -> Any:
         raise
 
 
-def _closing_if_interrupted(connection: Any, ask: Callable[[], Any]) -> Any:
+def _closing_if_interrupted(connection: Any, do: Callable[[], Any]) -> Any:
     try:
-        return ask()
+        return do()
     except Exception:
         raise
     except BaseException:

@@ -2,7 +2,6 @@
 --- include values
 --- include time
 --- include queue/history
---- include stalled/job
 
 local heads = {} -- how the lines begin, by how many stalls there are and may be: most jobs have the same
 

@@ -1,5 +1,6 @@
 -- The reply of a call, and how a call that is sent twice gets the same one. Takes the `call` of
 -- stalled/call. Needs (for STATE_TTL):
+--- include values
 --- include stalled/marks
 
 local FACTS_AT_ONCE = 2000 -- Lua unpacks no more than 8,000
