@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from importlib.util import find_spec
 
 import click
 
 from .exits import MISUNDERSTOOD, UNUSABLE, Failure
 from .session import Session, any_queues, with_session
+from .stopping import StopSignals
 
 
 @click.command()
@@ -35,10 +34,8 @@ def metrics(session: Session, queue_names: tuple[str, ...], host: str, port: int
         server, thread = start_http_server(port, host, registry)
     except OSError as error:
         raise Failure(f"cannot listen on {host}:{port}: {error.strerror or error}", UNUSABLE) from None
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+    stop = StopSignals()
     print(f"Metrics are at http://{host}:{server.server_port}/metrics", file=sys.stderr, flush=True)
-    stopping.wait()
+    stop.wait()
     server.shutdown()
     thread.join()

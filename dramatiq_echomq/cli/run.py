@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -19,6 +18,10 @@ from ..recovery.crashes import CrashWatch, crash_text
 from ..recovery.report_only import StalledReporter
 from ..recovery.sweeper import Sweeper
 from .session import Session, any_queues, plain, with_session
+from .stopping import StopSignals
+
+#: How many seconds to wait for a check under way before the command stops.
+STOP_TIMEOUT = 10.0
 
 
 @click.command()
@@ -41,9 +44,10 @@ def run(session: Session, queue_names: tuple[str, ...]) -> None:
         prepare=sweeps.announce,
         look=sweeps.crashes.look if sweeps.looks_for_crashes else None,
     )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sweeper.stopping.set())
-    sweeper.run()
+    stop = StopSignals()
+    sweeper.start()
+    stop.wait()
+    sweeper.stop(STOP_TIMEOUT)
     sweeps.tell("stopped")
 
 
