@@ -119,7 +119,7 @@ class Settings:
     prefix: str = _prefix("emq")
     stalled_interval: int = _whole_number(30_000, minimum=1)
     max_stalled_count: int = _whole_number(1, minimum=0)
-    batch_size: int = _whole_number(5_000, minimum=1)
+    batch_size: int = _whole_number(1_000, minimum=1)
     max_recovered_share: float | None = _share_or_none()
     report_only: bool = _switch(False)
     crash_detection: bool = _switch(True)

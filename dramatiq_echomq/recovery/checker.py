@@ -46,7 +46,7 @@ class StalledChecker:
         Defaults to 1; a job that stalls more often is moved to ``failed``.
       batch_size(int): How many ids one script call looks at, at most: one
         that takes longer ends after about 5 ms, so that Redis is never
-        blocked for long.  Defaults to 5,000.
+        blocked for long.  Defaults to 1,000.
       max_recovered_share(float): The share of the active jobs that a sweep may
         recover at once; one that would recover more does nothing for one
         round.  Defaults to None: any.

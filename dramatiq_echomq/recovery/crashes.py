@@ -35,9 +35,6 @@ AFTER_FAULT = 30.0
 #: more, each look takes its share, and a crash is seen a second later for each share.
 CONNECTIONS_PER_LOOK = 350
 
-#: The most ids that one call looks at when it releases what a crashed worker held.  It does not go by the clock.
-RELEASED_AT_ONCE = 1_000
-
 
 class CrashWatch:
     """Finds the worker processes whose connection to Redis has closed, and
@@ -134,7 +131,7 @@ class CrashWatch:
     def _release(self, keys: QueueKeys, texts: list[bytes]) -> None:
         jobs: dict[bytes, list[str]] = {}
         offset, anchor = 0, b""
-        grace, batch = self.settings.crash_grace, min(self.settings.batch_size, RELEASED_AT_ONCE)
+        grace, batch = self.settings.crash_grace, self.settings.batch_size
         while offset >= 0:
             args = [keys.base, grace, batch, offset, anchor, *texts]
             try:

@@ -49,8 +49,7 @@ class StalledCheckerMiddleware(RecoveringMiddleware):
         it is failed.  Defaults to 1.
       queues(Iterable[str]): The queues to check.  Defaults to all that the
         worker consumes.
-      batch_size(int): How many ids one script call looks at, at most.  Defaults to
-        5,000.
+      batch_size(int): How many ids one script call looks at, at most.  Defaults to 1,000.
       max_recovered_share(float): The share of the active jobs, above 0 and up
         to 1, that a check may recover at once.  One that would recover more
         does nothing for one round, and the next sweep goes through.  Jobs of

@@ -38,7 +38,7 @@ def test_every_setting_has_a_default():
         prefix="emq",
         stalled_interval=30_000,
         max_stalled_count=1,
-        batch_size=5_000,
+        batch_size=1_000,
         report_only=False,
         lock_duration=30_000,
     )
