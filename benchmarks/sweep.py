@@ -186,7 +186,7 @@ def run(
 
 
 def fill(client: redis.Redis, state: str, number: int) -> None:
-    client.flushall()
+    client.execute_command("FLUSHALL", "SYNC")  # or the server still frees jobs while it checks others
     script = client.register_script(FILL)
     for start in range(1, number + 1, 10_000):
         script(keys=[KEYS.active], args=[KEYS.base, start, min(start + 9_999, number), state])

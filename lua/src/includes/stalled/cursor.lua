@@ -6,7 +6,7 @@ local CHUNK = 250 -- most ids looked at together; they take about 3 ms if all ar
 local FIRST_CHUNK = 100 -- of a call, which tells how many more there is time for
 local LEAST_CHUNK = 25 -- for fewer, a call is not prolonged
 local CHUNK_OF_JOBS = 50 -- ids described together, whose data may be large
-local BUDGET = 4 -- ms after which a call takes no further chunk; with all that is around it, it takes about 5
+local BUDGET = 3.5 -- ms after which a call takes no further chunk; with all that is around it, it takes about 4.5
 local DEEP = 4000 -- ids from the old end, beyond which a list is slow to change
 local ROTATED_AT_ONCE = 1000 -- ids moved together; Lua unpacks no more than 8,000
 
