@@ -4,6 +4,9 @@ import contextlib
 import signal
 import threading
 
+#: After how many seconds a signal is seen that came in the very moment in which the wait began.
+LOOK_AGAIN_AFTER = 0.5
+
 
 class StopSignals:
     """SIGTERM and Ctrl-C, for a command that runs until it is told to stop.
@@ -21,7 +24,8 @@ class StopSignals:
 
     def wait(self) -> None:
         """Wait, on the main thread, for one of them; not at all if one has come."""
-        self._gate.acquire()
+        while not self._gate.acquire(timeout=LOOK_AGAIN_AFTER):
+            pass
 
     def _open(self, *_: object) -> None:
         with contextlib.suppress(RuntimeError):  # one has come before
