@@ -5,6 +5,9 @@ from typing import Any
 from ..protocol.clients import client_with, own_client
 from ..protocol.retries import BROKEN
 
+#: For how many seconds a worker that ends waits for Redis to take what it tells others.
+LEAVING = 0.5
+
 
 class Connections:
     """A broker's own connections to the server of a client.  Each kind of call
@@ -20,6 +23,8 @@ class Connections:
       commands(redis.Redis): For what may be sent again.
       fetching(redis.Redis): For what is never sent twice: jobs that were
         fetched twice would wait for their locks to end.
+      leaving(redis.Redis): For what a worker that ends tells others, if Redis
+        answers soon.
     """
 
     def __init__(self, client: Any, whose: str) -> None:
@@ -27,6 +32,7 @@ class Connections:
         self.commands: Any = own_client(client, whose)
         self.fetching: Any = client_with(client, resending=0)
         self._others: list[Any] = []
+        self.leaving: Any = self._with_timeout(LEAVING, resending=0)
 
     def renewing(self, timeout: float) -> Any:
         """Make a client for renewals: one may fail, the next one comes soon."""

@@ -65,8 +65,9 @@ class JobConsumer(Consumer):
     def ack(self, message: MessageProxy) -> None:
         if isinstance(message, JobMessage) and not message.job.is_refused:
             job = message.job
-            ended = failure_of(message._exception) if message.failed else completion_of(job.result)
-            job.outcome = job.outcome or ended
+            job.outcome = job.outcome or (
+                failure_of(message._exception) if message.failed else completion_of(job.result)
+            )
             self._end(job)
 
     def nack(self, message: MessageProxy) -> None:
@@ -112,9 +113,10 @@ class JobConsumer(Consumer):
         time.sleep(self.timeout)
 
     def _end_block(self) -> None:
-        """Wait for the marker no more, and leave it to others."""
-        if self.marker_wait.end():
-            self.channel.queue.put_marker_back()
+        """Wait for the marker no more, and leave it to others, with what only this one knows of: when a job is due."""
+        if self.marker_wait.end() or self._has_marker:
+            self._has_marker = False
+            self.channel.queue.leave_marker(self.broker.connections.leaving)
 
     def _next_fetched(self) -> JobMessage | None:
         self.channel.receive()

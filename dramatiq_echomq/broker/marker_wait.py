@@ -99,15 +99,13 @@ class MarkerWait:
         """End the block, if there is one.
 
         Returns:
-          bool: Whether there was an answer that nobody has read: perhaps a
-            marker that another worker is to have.
+          bool: Whether there was one.  Then this may have taken a marker that
+            another worker is to have, though its answer has not arrived yet.
         """
-        was_answered = False
-        if self.is_blocking and self._process_id == os.getpid():
-            with contextlib.suppress(Exception):
-                was_answered = self._connection.can_read(timeout=0)
+        was_blocking = self.is_blocking and self._process_id == os.getpid()
+        if was_blocking:
             self._disconnect()
-        return was_answered
+        return was_blocking
 
     def close(self) -> None:
         """Close all that was opened."""

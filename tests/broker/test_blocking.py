@@ -14,6 +14,7 @@ from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.marker_wait import LONGEST_BLOCK
 
 from ..support.job_data import WORKER, add, message
+from ..support.proxy import LossyProxy
 from ..support.queue_data import commands_so_far
 from ..support.servers import wait_until
 
@@ -125,6 +126,77 @@ def test_the_end_of_a_worker_ends_its_block_at_once(client, broker):
     add(broker)
     assert client.zcard("emq:q:marker") == 1
     consumer.close()
+
+
+def drain(consumer) -> None:
+    consumer.timeout = 0.01
+    consumer.broker.emit_before("worker_shutdown", None)
+    next(consumer)
+
+
+@pytest.mark.parametrize("end", [lambda consumer: consumer.close(), drain], ids=["closes", "drains"])
+@pytest.mark.parametrize("seen", ["nothing", "an answer", "a marker"])
+def test_a_consumer_leaves_the_marker_to_others_whatever_it_has_seen_of_it_when_it(client, broker, seen, end):
+    """The answer may be on its way. Without the marker, others would find the job when their own blocks end."""
+    consumer = broker.consume("q", timeout=20)
+    if seen == "a marker":
+        consumer.timeout = LONGEST_BLOCK
+        waiting = threading.Thread(target=next, args=[consumer])
+        waiting.start()
+        wait_until(lambda: blocked(client) == 1)
+        add(broker)
+        waiting.join()
+    else:
+        next(consumer)
+        add(broker)
+        if seen == "nothing":
+            consumer.marker_wait._connection.can_read = lambda timeout: False
+    assert client.zcard("emq:q:marker") == 0
+
+    end(consumer)
+
+    assert client.zcard("emq:q:marker") == 1
+    consumer.close()
+
+
+def test_when_a_worker_ends_another_learns_of_the_delayed_job_that_only_the_first_knew_of(client, broker):
+    other = EchoMQBroker(client=client, middleware=[])
+    first, second = broker.consume("q", timeout=20), other.consume("q", timeout=int(LONGEST_BLOCK * 1000))
+    assert next(first) is None
+    found: list[object] = []
+
+    def look():
+        while not found:
+            found.extend(filter(None, [next(second)]))
+
+    waiting = threading.Thread(target=look, daemon=True)
+    waiting.start()
+    wait_until(lambda: blocked(client) == 2)
+    started = time.monotonic()
+    add(broker, delay=500)
+    assert next(first) is None
+    assert first.channel.due_in > 0  # the marker was its own
+
+    first.close()
+
+    wait_until(lambda: found, LONGEST_BLOCK / 2)
+    assert time.monotonic() > started + 0.4
+    waiting.join(20)
+    second.close()
+
+
+def test_a_worker_that_ends_does_not_wait_for_a_server_that_is_silent(client):
+    with LossyProxy(client.connection_pool.connection_kwargs["port"]) as proxy:
+        own = EchoMQBroker(client=redis.Redis(port=proxy.port, socket_timeout=60), middleware=[])
+        consumer = own.consume("q", timeout=20)
+        assert next(consumer) is None
+        proxy.silent.set()
+        started = time.monotonic()
+
+        consumer.close()
+
+        assert time.monotonic() < started + 10
+        own.close()
 
 
 def test_a_block_that_redis_does_not_end_is_given_up(client, broker, monkeypatch):
