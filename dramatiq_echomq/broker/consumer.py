@@ -65,9 +65,8 @@ class JobConsumer(Consumer):
     def ack(self, message: MessageProxy) -> None:
         if isinstance(message, JobMessage) and not message.job.is_refused:
             job = message.job
-            job.outcome = job.outcome or (
-                failure_of(message._exception) if message.failed else completion_of(job.result)
-            )
+            ended = failure_of(message._exception) if message.failed else completion_of(job.result)
+            job.outcome = job.outcome or ended
             self._end(job)
 
     def nack(self, message: MessageProxy) -> None:
@@ -141,8 +140,7 @@ class JobConsumer(Consumer):
             time.sleep(self.timeout)
             return None
         self.marker_wait.connect()
-        is_to_wait = self.marker_wait.is_blocking or channel.is_empty
-        if is_to_wait and not (self._may_run_suspect() or self._wait_for_job()):
+        if (self.marker_wait.is_blocking or channel.is_empty) and not (self._may_run_suspect() or self._wait_for_job()):
             return None
         channel.is_empty = False
         share = self._free_threads()
