@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
 
 from .system_timeout import keep_time_in_the_system
 
@@ -11,18 +12,37 @@ from .system_timeout import keep_time_in_the_system
 LEASE = 1.0
 
 
-class Lease(NamedTuple):
-    """A connection that is out of its pool for a moment.
+class Lease:
+    """A connection that is out of its pool for a moment.  When an interrupt
+    keeps its thread from giving it back, it goes back by itself.
 
     Parameters:
-      connection(redis.Connection)
+      pool(redis.ConnectionPool)
+
+    Attributes:
+      connection(redis.Connection): None before it is there, and once it has gone back.
       ends_at(float): The monotonic time after which it goes back.
       process_id(int)
     """
 
-    connection: Any
-    ends_at: float
-    process_id: int
+    __slots__ = ("_pool", "connection", "ends_at", "process_id")
+
+    def __init__(self, pool: Any) -> None:
+        self._pool: Any = pool
+        self.connection: Any = None
+        self.ends_at: float = time.monotonic() + LEASE
+        self.process_id: int = os.getpid()
+
+    def give_back(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            self._pool.release(connection)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # Python may be about to end
+            if self.connection is not None and self.process_id == os.getpid():
+                self.connection.disconnect()  # whatever is on its way is for nobody
+                self.give_back()
 
 
 class Leases:
@@ -53,10 +73,11 @@ class Leases:
                 continue
             if time.monotonic() < lease.ends_at:
                 return lease
-            self.pool.release(lease.connection)
-        connection = self.pool.get_connection()
-        keep_time_in_the_system(connection)
-        return Lease(connection, time.monotonic() + LEASE, os.getpid())
+            lease.give_back()
+        lease = Lease(self.pool)
+        lease.connection = self.pool.get_connection()
+        keep_time_in_the_system(lease.connection)
+        return lease
 
     def keep(self, lease: Lease) -> None:
         """Keep a connection for the next command."""
@@ -66,9 +87,9 @@ class Leases:
         """Give back a connection that something went wrong with, and those that nobody
         uses, whose server may be another one by now.
         """
-        self.pool.release(lease.connection)
+        lease.give_back()
         while self.free:
             try:
-                self.pool.release(self.free.pop().connection)
+                self.free.pop().give_back()
             except IndexError:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import socket
 import ssl
@@ -122,6 +123,51 @@ def test_a_command_that_cannot_be_sent_is_given_up_in_time(client):
         with pytest.raises(redis.TimeoutError):
             interruptible.ask(connection, b"x" * 50_000_000)
         own.close()
+
+
+class Abort(BaseException):
+    """What middleware may raise in any thread, anywhere."""
+
+
+def interrupted_at(line: int, work) -> bool:
+    """Raise where the thread comes to the n-th line of what takes a connection and uses it. Return whether it did."""
+    lines = itertools.count()
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename not in (interruptible.__file__, leases.__file__):
+            return None
+        if frame.f_code.co_name in ("give_back", "__del__"):
+            return None
+        if event == "line" and next(lines) == line:
+            raise Abort
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    except Abort:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["a new connection", "a connection that is used again"])
+def test_an_interrupt_wherever_it_comes_neither_keeps_a_connection_nor_mixes_up_replies(own, client, is_new):
+    client.set("other", "another value")
+    line, pool = 0, own.connection_pool
+    while True:
+        own.leases.free.clear()
+        if not is_new:
+            ask(own)
+        if not interrupted_at(line, lambda: ASKS(own, ["other"], [], only_reads=True)):
+            break
+        assert len(pool._in_use_connections) == len(own.leases.free) <= 1, f"after {line} lines"
+        assert ask(own) == b"value"
+        line += 1
+    assert line > 20
+    assert pool._created_connections <= 2
 
 
 class WithSocket:
