@@ -76,8 +76,8 @@ def test_a_poison_job_is_failed_after_two_runs_and_all_others_complete(at):
             if number == at:
                 poison = broker.enqueue(message(actor="poison"))
             broker.enqueue(message(number, 30))
-        # No lock ends by itself, however slow this machine is: only those who are killed stall.
-        settings = {"crash_grace": 1_000, "stalled_interval": 300, "max_stalled_count": 1}
+        # No lock ends by itself on a slow machine, and that of a worker that died before it was registered does soon.
+        settings = {"lock_duration": 10_000, "crash_grace": 1_000, "stalled_interval": 300, "max_stalled_count": 1}
         with Fleet(server.url, notes, size=1, threads=THREADS, **settings):
             broker.resume("q")
             wait_until(lambda: is_done(direct, 101), timeout=120)

@@ -131,7 +131,7 @@ def test_workers_of_a_broker_are_named_as_long_as_they_are_connected(client, bro
     with working(broker):
         [worker] = wait_until(lambda: inspector.workers("q"))
         assert worker.name == f"{socket.gethostname()}:{os.getpid()}"
-        assert [queue.workers for queue in inspector.queues()] == [inspector.workers("q")]
+        wait_until(lambda: [queue.workers for queue in inspector.queues()] == [inspector.workers("q")])
     wait_until(lambda: not inspector.workers("q"))
 
 
