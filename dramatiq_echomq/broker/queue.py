@@ -115,9 +115,9 @@ class JobQueue:
             lost += self._run("requeueJobs-1.lua", *pairs)
         return lost
 
-    def put_marker_back(self) -> None:
+    def put_marker_back(self, client: Any = None) -> None:
         """Wake another worker, which may fetch what this one cannot."""
-        self.client.zadd(self.keys.marker, {"0": 0})
+        (client or self.client).zadd(self.keys.marker, {"0": 0})
 
     def leave_marker(self, client: Any) -> None:
         """Wake another worker if that takes no time: it looks by itself when its block ends.
@@ -126,7 +126,7 @@ class JobQueue:
           client(redis.Redis): One for what nobody waits for.
         """
         with contextlib.suppress(*REDIS_ERRORS):
-            client.zadd(self.keys.marker, {"0": 0})
+            self.put_marker_back(client)
 
     def counts(self) -> QueueCounts:
         """Count the jobs in each state.  It is no transaction, which Redis
