@@ -60,10 +60,10 @@ def test_no_message_is_taken_for_completed(client, monkeypatch, at, max_retries)
         if len(ran) == 1 and at != "announced":
             raise ValueError("it failed")
 
-    work.send()
     with working(broker, worker_threads=2) as worker:
         for thread in worker.workers:
             monkeypatch.setattr(thread.logger, "error", lambda *args, **options: interrupting.raise_once("logged"))
+        work.send()
         broker.join("q", timeout=20_000)
     broker.close()
 
