@@ -17,6 +17,9 @@ the registration when it is done; until then it is missing anew, for another who
 the grace. A registration that is not there any more, because its worker came back with another
 connection, releases nothing.
 
+A worker that is gone may have taken the marker of a job that waits, or of when the next delayed one is
+due, and then nobody knows: the first call puts both back.
+
 Returns the offset of the next call, or -1 after the last one, its anchor, and for each worker that
 is gone a list of its registration and the ids of its jobs, the oldest first. Jobs that an earlier
 call has released, and no check has seen to since, are among them.
@@ -182,6 +185,55 @@ local function refusal(queue, types)
       .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
   end
   return nil
+end
+
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
+
+-- Wakes an idle worker, unless none may fetch a job now: the queue is paused, or as many jobs are active as its global
+-- concurrency allows.
+local function wake(queue)
+  local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
+  if not queue.is_paused and not is_maxed then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+--- includes/queue/due.lua
+-- When the next delayed job is due. Needs no other include.
+
+-- When it is due in ms, or nil without one.
+local function next_due(queue)
+  local score = redis.call("ZRANGE", queue.delayed, 0, 0, "WITHSCORES")[2]
+  return score and math.floor(tonumber(score) / 4096)
+end
+
+-- In how many ms a job is due, or -1 for none. Jobs may be due at a time that no integer holds.
+local function how_soon(due, timestamp)
+  return due and math.max(math.min(due - timestamp, 2 ^ 31), 0) or -1
+end
+
+--- includes/queue/mark_due.lua
+-- How idle workers learn when the next delayed job is due. Needs:
+
+local function mark_next_due(queue)
+  local due = next_due(queue)
+  if due then
+    redis.call("ZADD", queue.marker, digits(due), "1")
+  end
+end
+
+--- includes/queue/put_markers.lua
+-- How idle workers learn of what is there, when nobody may know of it: a queue is resumed, or the worker that took the
+-- marker was killed. The queue's meta must have been read. Needs:
+
+-- Wakes an idle worker for the jobs that wait, and tells when the next delayed one is due.
+local function put_markers_back(queue)
+  if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
+    wake(queue)
+  end
+  mark_next_due(queue)
 end
 
 --- includes/queue/time.lua
@@ -354,6 +406,9 @@ for at = 6, #ARGV do
 end
 if #lists == 0 then
   return { -1, "" }
+end
+if is_first then
+  put_markers_back(queue)
 end
 offset, anchor = walk_active(queue.active, limit, offset, anchor, release_locks)
 return { offset, anchor, unpack(lists) }

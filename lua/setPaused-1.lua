@@ -153,19 +153,6 @@ local function refusal(queue, types)
   return nil
 end
 
---- includes/queue/wake.lua
--- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
--- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
-
--- Wakes an idle worker, unless none may fetch a job now: the queue is paused, or as many jobs are active as its global
--- concurrency allows.
-local function wake(queue)
-  local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
-  if not queue.is_paused and not is_maxed then
-    redis.call("ZADD", queue.marker, 0, "0")
-  end
-end
-
 --- includes/queue/full.lua
 -- What scripts can do while Redis is at its `maxmemory` and may evict nothing. Needs no other
 -- include.
@@ -220,6 +207,19 @@ local function join_lists(queue, target)
   return target or longer
 end
 
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
+
+-- Wakes an idle worker, unless none may fetch a job now: the queue is paused, or as many jobs are active as its global
+-- concurrency allows.
+local function wake(queue)
+  local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
+  if not queue.is_paused and not is_maxed then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
 --- includes/queue/due.lua
 -- When the next delayed job is due. Needs no other include.
 
@@ -242,6 +242,18 @@ local function mark_next_due(queue)
   if due then
     redis.call("ZADD", queue.marker, digits(due), "1")
   end
+end
+
+--- includes/queue/put_markers.lua
+-- How idle workers learn of what is there, when nobody may know of it: a queue is resumed, or the worker that took the
+-- marker was killed. The queue's meta must have been read. Needs:
+
+-- Wakes an idle worker for the jobs that wait, and tells when the next delayed one is due.
+local function put_markers_back(queue)
+  if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
+    wake(queue)
+  end
+  mark_next_due(queue)
 end
 
 local rare
@@ -297,10 +309,7 @@ else
   redis.call("HDEL", queue.meta, "paused")
   queue.is_paused = false
   join_lists(queue, queue.wait)
-  if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
-    wake(queue)
-  end
-  mark_next_due(queue)
+  put_markers_back(queue)
 end
 redis.call("XADD", queue.events, "*", "event", event)
 return 1

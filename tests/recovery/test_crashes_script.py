@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dramatiq_echomq import QueueRefused, StalledChecker
 from dramatiq_echomq.protocol.scripts import load
 
-from ..support.queue_data import as_data, dump, key, put, state
+from ..support.queue_data import NOW, WOKEN, as_data, dump, key, put, state
 from ..support.worker_data import lock, note_missing, register, registered, registration
 
 GRACE = 3_000
@@ -73,11 +73,39 @@ def test_after_the_grace_its_locks_are_gone_its_jobs_are_marked_and_nothing_else
         jobs={**{job_id: {"ats": "1"} for job_id in "1234"}, "5": {}},
         locks=["3", "4"],
         stalled={"1", "2", "6"},
+        marker=WOKEN,
         **{"1:released": "a:0:0", "2:released": "a:0:1"},
     )
     assert state(client) == expected
     assert registered(client) == {A: "missing", B: "there", registration("aa"): "there"}
     assert release(client, A) == {}  # missing anew: for another who looks after the grace
+
+
+@pytest.mark.parametrize(
+    ("there", "marker"),
+    [
+        ({}, None),
+        ({"wait": ["5"]}, WOKEN),
+        ({"prioritized": {"5": 2**32}}, WOKEN),
+        ({"paused": ["5"]}, WOKEN),  # left there by a resume
+        ({"delayed": {"5": (NOW + 7) * 4096 + 1, "6": (NOW + 9) * 4096}}, {"1": NOW + 7}),
+        ({"wait": ["5"], "delayed": {"6": NOW * 4096}}, {"0": 0, "1": NOW}),
+        ({"paused": ["5"], "meta": {"paused": "1"}}, None),
+        ({"wait": ["5"], "meta": {"concurrency": "1"}}, None),
+    ],
+    ids=str,
+)
+def test_the_markers_that_it_may_have_taken_are_put_back_once_it_is_gone(client, there, marker):
+    """Else idle workers would learn what is there only when their blocks end."""
+    put_jobs(client, a="", b="3")
+    put(client, jobs={"5": {}, "6": {}}, **there)
+    assert release(client, A) == {}
+    before = state(client)
+    note_missing(client, A, ms=GRACE)
+
+    assert release(client, A) == {"a": []}
+
+    assert state(client) == {**before, **({"marker": marker} if marker else {})}
 
 
 def test_several_workers_are_released_in_one_call(client):

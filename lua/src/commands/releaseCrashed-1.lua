@@ -16,6 +16,9 @@ the registration when it is done; until then it is missing anew, for another who
 the grace. A registration that is not there any more, because its worker came back with another
 connection, releases nothing.
 
+A worker that is gone may have taken the marker of a job that waits, or of when the next delayed one is
+due, and then nobody knows: the first call puts both back.
+
 Returns the offset of the next call, or -1 after the last one, its anchor, and for each worker that
 is gone a list of its registration and the ids of its jobs, the oldest first. Jobs that an earlier
 call has released, and no check has seen to since, are among them.
@@ -28,6 +31,7 @@ Cost: O(1) for each id looked at.
 --- include queue/keys
 --- include queue/types
 --- include queue/meta
+--- include queue/put_markers
 --- include queue/time
 --- include values
 --- include crashes/release
@@ -94,6 +98,9 @@ for at = 6, #ARGV do
 end
 if #lists == 0 then
   return { -1, "" }
+end
+if is_first then
+  put_markers_back(queue)
 end
 offset, anchor = walk_active(queue.active, limit, offset, anchor, release_locks)
 return { offset, anchor, unpack(lists) }

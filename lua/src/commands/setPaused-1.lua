@@ -11,10 +11,9 @@ Cost: O(1), or O(N) in the ids of the shorter list when both hold some.
 --- include queue/keys
 --- include queue/types
 --- include queue/meta
---- include queue/wake
 --- include queue/full
 --- include queue/join
---- include queue/mark_due
+--- include queue/put_markers
 
 local prefix, event = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
@@ -33,10 +32,7 @@ else
   redis.call("HDEL", queue.meta, "paused")
   queue.is_paused = false
   join_lists(queue, queue.wait)
-  if redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
-    wake(queue)
-  end
-  mark_next_due(queue)
+  put_markers_back(queue)
 end
 redis.call("XADD", queue.events, "*", "event", event)
 return 1
