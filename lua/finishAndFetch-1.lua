@@ -505,12 +505,14 @@ local function describe(id, token, fields, started, duration)
   return lengths .. "\n" .. id .. data .. line
 end
 
+local SHORTEST_LOCK = 100 -- ms; SHORTEST_LOCK in settings.py, which refuses less: its worker would only renew it
+
 -- How long the lock of a job lasts in ms, as digits, and the policy for jobs of its name, or nil.
 local function lock_duration_of(fetch, fields)
   local policy = fetch.policies and fetch.policies[fields[1] or ""]
   local own = fields[6] and fields[6] ~= "{}" and number(object(fields[6]).lockDuration)
   if own and own >= 1 then
-    return digits(math.max(math.floor(own), 250)), policy -- less would keep its worker busy with renewing it
+    return digits(math.max(math.floor(own), SHORTEST_LOCK)), policy
   end
   local of_name = policy and number(policy.lockDuration)
   return of_name and digits(of_name) or fetch.lock_duration, policy

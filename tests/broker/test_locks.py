@@ -177,14 +177,13 @@ def test_a_lock_that_came_back_is_told_as_one_with_nothing_left(client, caplog):
     broker.close()
 
 
-def test_a_very_short_lock_lasts_a_while_and_is_warned_of_once(client, broker, caplog):
-    put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 1}'}})
+def test_a_lock_that_is_renewed_late_is_warned_of_once(client, broker, caplog):
+    put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 60000}'}})
     take(broker)
-    assert 100 < client.pttl("emq:q:a:lock") <= 250
 
     for _ in range(3):
-        client.pexpire("emq:q:a:lock", 100)
+        client.pexpire("emq:q:a:lock", 20_000)
         broker.locks.renew()
 
     [line] = lines(caplog, "WARNING")
-    assert "of its 250 ms left when it was renewed" in line
+    assert "of its 60000 ms left when it was renewed" in line

@@ -8,6 +8,7 @@ import dramatiq
 import pytest
 
 from dramatiq_echomq import EchoMQBroker, StalledChecker
+from dramatiq_echomq.broker.queue import Fetch
 
 from ..support.brokers import lines
 from ..support.job_data import add, id_of, message, take
@@ -55,6 +56,18 @@ def test_a_job_survives_as_many_stalls_as_its_message_else_its_actor_else_the_ch
     assert [crash(client, actor) for _ in range(crashes)] == [()] * (crashes - 1) + [(job_id,)]
 
     assert state(client)[job_id]["stc"] == str(crashes)
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"),
+    [(1, 100), (99, 100), (99.5, 100), (100, 100), (250.9, 250), (0, 30_000), (-5, 30_000), ("x", 30_000)],
+)
+def test_no_lock_of_a_foreign_job_is_shorter_than_one_that_settings_allow(client, broker, duration, expected):
+    put(client, wait=["1"], jobs={"1": {**JOB, "opts": json.dumps({"lockDuration": duration})}})
+
+    [job] = broker.channel("q").queue.finish_and_fetch([], Fetch("w:0", 1)).jobs
+
+    assert job.lock_duration == expected
 
 
 @pytest.mark.parametrize(
