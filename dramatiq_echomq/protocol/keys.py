@@ -45,7 +45,6 @@ class QueueKeys:
         self.active: str = self.base + "active"
         self.delayed: str = self.base + "delayed"
         self.prioritized: str = self.base + "prioritized"
-        self.priority_counter: str = self.base + "pc"
         self.completed: str = self.base + "completed"
         self.failed: str = self.base + "failed"
         self.stalled: str = self.base + "stalled"

@@ -13,7 +13,7 @@ from ..errors import EchoMQError, QueueRefused
 from ..protocol.clients import REDIS_ERRORS, client_with
 from ..protocol.keys import QueueKeys, id_to_text
 from ..protocol.logtext import counted, ids_text, on_one_line
-from ..protocol.registrations import WorkerRegistration, connections_of, is_refusal, server_of
+from ..protocol.registrations import WorkerRegistration, connection_name, connections_of, is_refusal, server_of
 from ..protocol.scripts import load
 from ..settings import Settings
 
@@ -42,9 +42,10 @@ class CrashWatch:
     the middleware looks, and `dramatiq-echomq run`, but of those who look at the
     same queues only one in each period.
 
-    A worker is gone when its connection is missing at two looks at least
-    ``crash_grace`` apart, and it did not register another one meanwhile.  Then
-    the jobs that it held are released, and one ordinary check recovers them.
+    A worker is gone when no connection with its id and its name was there at
+    two looks at least ``crash_grace`` apart, and it did not register another one
+    meanwhile.  Then the jobs that it held are released, and one ordinary check
+    recovers them.
 
     Parameters:
       client(redis.Redis)
@@ -121,10 +122,16 @@ class CrashWatch:
         """Return those registrations whose connections were made to this run of the
         server and are not there any more.  Of others nothing is known.
         """
-        there = connections_of(server, [worker.client_id for worker in workers.values()])
-        absent = {text: worker for text, worker in workers.items() if worker.client_id not in there}
+        names = connections_of(server, [worker.client_id for worker in workers.values()])
+        absent = {
+            text: worker
+            for text, worker in workers.items()
+            if names.get(worker.client_id) != connection_name(worker.worker_id)  # another's with this id proves no life
+        }
         if not absent:
             return set()
+        # A restart makes a new run id, so no registration from before it counts. That is why the server's uptime,
+        # which might be shorter than the grace, need not be looked at.
         run_id = server.info("server").get("run_id")
         return {text for text, worker in absent.items() if worker.run_id == run_id}
 

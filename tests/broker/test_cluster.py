@@ -12,8 +12,9 @@ from dramatiq_echomq.inspection.doctor.doctor import QueueDoctor
 from dramatiq_echomq.protocol.clients import client_with
 from dramatiq_echomq.protocol.keys import QueueKeys
 from dramatiq_echomq.protocol.registrations import WorkerRegistration, connections_of
+from dramatiq_echomq.recovery.middleware import sweeper_of
 
-from ..support.brokers import lines, working
+from ..support.brokers import lines, recoverer_of, working
 from ..support.queue_data import put, state
 from ..support.servers import Server, free_port, wait_until
 from ..support.worker_data import registration
@@ -87,6 +88,27 @@ def test_a_killed_worker_is_seen_by_the_node_that_holds_its_queue(server, client
         wait_until(lambda: broker.get_queue_message_counts("q").paused == 1)
         wait_until(lambda: node.zrange(workers, 0, -1) == [text])
         assert state(node, prefix=PREFIX)["a"]["stc"] == "1"
+
+
+@pytest.mark.parametrize("command", ["client|list", "info"])
+def test_where_the_node_of_a_queue_may_not_be_asked_crashes_are_not_looked_for_and_that_is_told_once(
+    server, client, caplog, command
+):
+    caplog.set_level("INFO")
+    with server.client() as node:
+        node.execute_command("ACL", "SETUSER", "worker", "reset", "on", ">secret", "+@all", f"-{command}", "~*", "&*")
+        node.zadd(QueueKeys("q", PREFIX).workers, {registration("a", 10**9, node.info("server")["run_id"]): 1})
+    nodes = [ClusterNode("127.0.0.1", server.port)]
+    with RedisCluster(startup_nodes=nodes, username="worker", password="secret", socket_timeout=5) as limited:
+        recoverer, recorder = recoverer_of(limited, prefix=PREFIX, stalled_interval=60_000)
+        sweeper = sweeper_of(recoverer)
+        for _ in range(3):
+            sweeper.run_once()
+    [line] = lines(caplog)
+    assert line.startswith("Crashed workers are not looked for, their jobs come back once their locks have ended: ")
+    assert command.split("|")[0] in line
+    assert sweeper.seconds_to_wait() > 10  # for the next check, not for a look
+    assert recorder.signals == []
 
 
 def test_a_cluster_that_is_away_for_a_while_loses_nothing(server, broker, caplog, monkeypatch):

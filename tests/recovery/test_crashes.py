@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
+import redis
 
-from dramatiq_echomq.protocol.registrations import WorkerRegistration
+from dramatiq_echomq.protocol.registrations import WorkerRegistration, connection_name
 from dramatiq_echomq.recovery import crashes
 
 from ..support.brokers import lines, recoverer_of
@@ -106,18 +107,35 @@ def test_each_queue_of_a_worker_is_seen_to(redis_url, client, worker, watch):
     assert {**registered(client), **registered(client, "r")} == {}
 
 
-@pytest.mark.parametrize("client_id", [1, 10**9])
-def test_after_a_restart_of_redis_nothing_is_known_of_a_worker_until_it_registers_anew(client, watch, client_id):
-    """Its id is nobody's yet, or somebody else's."""
-    text = registration("a", client_id, "the run before")
-    put(client, active=["1"], jobs={"1": {}})
-    lock(client, "a", "1")
-    register(client, text)
-    note_missing(client, text, ms=60_000)
-    look, recorder = watch()
-    for _ in range(3):
+@pytest.mark.parametrize("name", ["", "somebody", connection_name("b")])
+def test_the_connection_of_somebody_else_is_no_proof_that_a_worker_lives(redis_url, client, watch, name):
+    """It has the id with which the worker is registered, and not its name."""
+    with redis.Redis.from_url(redis_url, single_connection_client=True, client_name=name) as other:
+        text = registration("a", other.client_id(), client.info("server")["run_id"])
+        put(client, active=["1"], jobs={"1": {}})
+        lock(client, "a", "1")
+        register(client, text)
+        look, recorder = watch()
         look()
-        time.sleep(0.03)
+        time.sleep(0.12)
+        look()
+    assert recorder.named("recovered") == [("q", ("1",))]
+    assert registered(client) == {}
+
+
+@pytest.mark.parametrize("whose", ["nobody", "somebody else"])
+def test_after_a_restart_of_redis_nothing_is_known_of_a_worker_until_it_registers_anew(redis_url, client, watch, whose):
+    """Its id stands for nobody yet, or for somebody else: ids start anew."""
+    with redis.Redis.from_url(redis_url, single_connection_client=True) as other:
+        text = registration("a", 10**9 if whose == "nobody" else other.client_id(), "the run before")
+        put(client, active=["1"], jobs={"1": {}})
+        lock(client, "a", "1")
+        register(client, text)
+        note_missing(client, text, ms=60_000)
+        look, recorder = watch()
+        for _ in range(3):
+            look()
+            time.sleep(0.03)
     assert state(client)["locks"] == {"1"}
     assert recorder.signals == []
 
