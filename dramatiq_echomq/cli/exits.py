@@ -44,9 +44,13 @@ def explained() -> Iterator[None]:
         raise Failure(str(error), FOUND) from None
     except redis.exceptions.NoPermissionError as error:
         raise Failure(f"this Redis user may not do that: {on_one_line(str(error))}", UNUSABLE) from None
+    except redis.exceptions.MovedError as error:
+        where = f"--url redis://{error.host}:{error.port}"
+        raise Failure(f"another node of this cluster holds these queues: {where}", UNUSABLE) from None
     except BrokenPipeError:
         raise
     except REDIS_ERRORS as error:
-        hint = "" if isinstance(error, redis.ResponseError) else " Look at --url, or at REDIS_URL."
+        is_of_url = not isinstance(error, redis.ResponseError) or "DB index" in str(error)
+        hint = " Look at --url, or at REDIS_URL." if is_of_url else ""
         reason = on_one_line(str(error)).rstrip(".")
         raise Failure(f"Redis cannot be used: {type(error).__name__}: {reason}.{hint}", UNUSABLE) from None

@@ -35,7 +35,10 @@ def metrics(session: Session, queue_names: tuple[str, ...], host: str, port: int
     except OSError as error:
         raise Failure(f"cannot listen on {host}:{port}: {error.strerror or error}", UNUSABLE) from None
     stop = StopSignals()
-    print(f"Metrics are at http://{host}:{server.server_port}/metrics", file=sys.stderr, flush=True)
+    address = f"http://{host}:{server.server_port}/metrics"
+    print(f"Metrics are at {address}", file=sys.stderr, flush=True)
+    if session.as_json:
+        session.answer({"url": address})
     stop.wait()
     server.shutdown()
     thread.join()

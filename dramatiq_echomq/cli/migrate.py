@@ -10,9 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from ..broker.broker import EchoMQBroker
 from ..migration import QueueMove, move_from_redis_broker, queues_of
-from ..protocol.clients import client_from
 from .exits import FOUND, MISUNDERSTOOD, OK, Failure
-from .session import Session, with_session
+from .session import Session, client_of, with_session
 
 
 @click.command()
@@ -30,7 +29,7 @@ def migrate(
     nothing is lost or doubled. Exits with 1 when messages were left, which old workers run or nobody can decode.
     """
     new = _new_broker(session, app)
-    client = client_from(None, from_url) if from_url else session.client
+    client = client_of(from_url, "--from-url") if from_url else session.client
     old = RedisBroker(client=client, namespace=namespace, middleware=[])
     names = list(queue_names) or queues_of(old)
     is_quiet = session.as_json or not session.console.is_terminal
@@ -42,8 +41,9 @@ def migrate(
             progress.update(tasks[move.queue_name], total=move.total, completed=move.moved)
 
         moves = move_from_redis_broker(old, new, names, progress=moved)
-    lines = [_told(move) for move in moves]
-    session.answer(moves, *(lines or [f"There are no messages under the namespace {namespace!r}."]))
+    nothing = f"no messages under the namespace {namespace!r}"
+    lines = [_told(move) if move.total or move.moved else f"{move.queue_name}: {nothing}" for move in moves]
+    session.answer(moves, *(lines or [f"There are {nothing}."]))
     return FOUND if any(move.left for move in moves) else OK
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from rich.console import Console
 
@@ -92,7 +93,7 @@ def with_session(*settings: str) -> Callable[[Callable[..., Any]], Callable[...,
         @functools.wraps(verb)
         def wrapped(url: str | None, prefix: str | None, as_json: bool, **arguments: Any) -> Any:
             chosen = {name: arguments.pop(name) for name in settings}
-            client = client_with(_client_of(url or DEFAULT_URL), resending=0)
+            client = client_with(client_of(url or DEFAULT_URL, _source_of_url()), resending=0)
             session = Session(client, Settings.load(source="option", prefix=prefix, **chosen), as_json)
             try:
                 return verb(session, **arguments)
@@ -104,11 +105,25 @@ def with_session(*settings: str) -> Callable[[Callable[..., Any]], Callable[...,
     return decorate
 
 
-def _client_of(url: str) -> Any:
+def client_of(url: str, source: str) -> Any:
+    """Make a client.
+
+    Parameters:
+      url(str)
+      source(str): Where the URL came from.
+
+    Raises:
+      SettingError: When it is none.
+    """
     try:
         return client_from(None, url)
     except SettingError as error:
-        raise SettingError(error.name, "option or REDIS_URL", error.value, error.allowed) from None
+        raise SettingError(error.name, source, error.value, error.allowed) from None
+
+
+def _source_of_url() -> str:
+    source = click.get_current_context().get_parameter_source("url")
+    return "REDIS_URL" if source is ParameterSource.ENVIRONMENT else "--url"
 
 
 _SETTINGS = {

@@ -93,6 +93,8 @@ def state_of(queue: QueueInfo) -> str:
         return "cannot be used"
     if queue.paused:
         return "paused"
+    if queue.lacks_workers:
+        return "no worker"
     if queue.rate_limit is not None and queue.rate_limit.wait:
         return f"rate limit, {duration(queue.rate_limit.wait)}"
     if queue.concurrency is not None and queue.counts.active >= queue.concurrency:

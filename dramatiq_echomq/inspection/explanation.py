@@ -181,6 +181,11 @@ def _if_worker_died(queue: QueueInfo, details: JobDetails) -> Iterator[str]:
             f"The connection of its worker is missing for {missing}. When it is so for {grace:g} s, or "
             f"another crash_grace, whoever checks {_fate('')} at once."
         )
+    elif details.is_worker_registered and _is_away(queue, details.job.worker):
+        yield (
+            f"Its worker is not connected. When that lasts for {grace:g} s, or another crash_grace, whoever checks "
+            f"{_fate('')}. If nobody does, {RUN_A_CHECKER}."
+        )
     elif details.is_worker_registered:
         yield (
             "Were the worker killed, its connection would close, and whoever checks would see that: the job is back "
@@ -189,6 +194,11 @@ def _if_worker_died(queue: QueueInfo, details: JobDetails) -> Iterator[str]:
     else:
         otherwise = "the worker dead"
     yield f"Were {otherwise}, the check after the end of the lock would mark the job, and the one after {_fate('')}."
+
+
+def _is_away(queue: QueueInfo, worker: str) -> bool:
+    """Return whether a worker of EchoMQBroker has no connection, as far as Redis says."""
+    return queue.workers is not None and worker not in {connected.name for connected in queue.workers}
 
 
 def _fate(verdict: str) -> str:

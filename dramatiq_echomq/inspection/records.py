@@ -107,6 +107,11 @@ class QueueInfo:
     version: str
     problem: str = ""
 
+    @property
+    def lacks_workers(self) -> bool:
+        """Whether jobs wait or are active, and no worker is connected."""
+        return self.workers == () and bool(self.counts.waiting or self.counts.active)
+
 
 @dataclass(frozen=True)
 class JobPage:

@@ -80,8 +80,8 @@ class Notices:
     def _warn_of_meta(self, queue_name: str, meta: dict[str, str | None]) -> None:
         if meta["paused"] is not None:
             self.logger.warning(
-                "Queue %r is paused: no worker starts its jobs until it is resumed, say with "
-                "EchoMQBroker.resume(%r) or from a dashboard.",
+                "Queue %r is paused: no worker starts its jobs until it is resumed, say with EchoMQBroker.resume(%r) "
+                "or `dramatiq-echomq resume`.",
                 queue_name,
                 queue_name,
             )

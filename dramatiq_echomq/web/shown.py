@@ -111,7 +111,7 @@ def warnings(queue: QueueInfo) -> Iterator[str]:
     counts, limit = queue.counts, queue.rate_limit
     if queue.paused:
         yield "paused"
-    if queue.workers == () and (counts.waiting or counts.active):
+    if queue.lacks_workers:
         yield "no worker"
     if queue.marked:
         yield counted(queue.marked, "job") + " without a lock"

@@ -165,4 +165,4 @@ def test_queues_are_looked_at_and_repaired(client):
     assert (queue.name, queue.counts.waiting, queue.workers) == ("q", 1, ())
     assert inspector.retry("q", inspector.failed_ids("q")).done == ("b",)
     assert [job.job_id for job in inspector.search("q", "wait")] == ["a", "b"]
-    assert QueueDoctor(client, prefix=PREFIX).examine("q") == []
+    assert [finding.kind for finding in QueueDoctor(client, prefix=PREFIX).examine("q")] == ["no-worker"]

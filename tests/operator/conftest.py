@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 
 import pytest
+import redis
 
 from dramatiq_echomq import QueueInspector
 from dramatiq_echomq.inspection.doctor.doctor import QueueDoctor
@@ -20,6 +22,15 @@ def command(client, redis_url, capsys, monkeypatch) -> Command:
 
 
 @pytest.fixture
+def worker_of_q(redis_url) -> Iterator[redis.Redis]:
+    """The connection on which a worker of the queue ``q`` waits, as BullMQ names it."""
+    name = f"emq:{base64.b64encode(b'q').decode()}:w:host:7"
+    with redis.Redis.from_url(redis_url, single_connection_client=True, client_name=name) as connection:
+        connection.ping()
+        yield connection
+
+
+@pytest.fixture
 def busy(client) -> Iterator[QueueInspector]:
     """An inspector of a busy queue, which its looks leave as it was."""
     put_busy_queue(client)
@@ -30,6 +41,7 @@ def busy(client) -> Iterator[QueueInspector]:
 
 @pytest.fixture
 def doctor(client, monkeypatch) -> QueueDoctor:
-    """A doctor for whom nothing is wrong with the server, whose clock the tests stop."""
+    """A doctor for whom nothing is wrong with the server, whose clock the tests stop, and workers are connected."""
+    monkeypatch.setattr("dramatiq_echomq.inspection.records.QueueInfo.lacks_workers", False)
     monkeypatch.setattr("dramatiq_echomq.inspection.doctor.doctor.examine_server", lambda _: [])
     return QueueDoctor(client)

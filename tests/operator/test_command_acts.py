@@ -106,9 +106,11 @@ def test_messages_of_a_redis_broker_are_moved(client, command):
     assert (answer.code, answer.out) == (0, "mails: 3 waiting, 0 delayed, 0 dead moved\n")
     assert client.llen("emq:mails:wait") == 3
     assert command("migrate").out == "There are no messages under the namespace 'dramatiq'.\n"
+    assert command("migrate", "mails").out == "mails: no messages under the namespace 'dramatiq'\n"
     assert command("migrate", "--app", "no_such_module").code == 2
 
 
+@pytest.mark.usefixtures("worker_of_q")
 @pytest.mark.parametrize("answer", [(), ("--json",)], ids=["people", "programs"])
 def test_the_doctor_shows_what_it_repairs(client, command, answer):
     put(client, jobs={"lost": {}}, active=["ghost"], meta={"version": "echomq:1"})
@@ -122,6 +124,16 @@ def test_the_doctor_shows_what_it_repairs(client, command, answer):
     assert "ghost" in done.out
     assert state(client)["wait"] == ["lost"]
     assert command("doctor", "q", *answer).code == 0
+
+
+def test_the_doctor_says_that_nobody_runs_the_jobs_there_are(client, command):
+    put(client, jobs={"a": {}, "b": {}}, active=["a"], wait=["b"], locks=["a"], meta={"version": "echomq:1"})
+
+    found = command("doctor", "q")
+
+    assert found.code == 1
+    assert found.out.startswith("no-worker: jobs wait or are active, and no worker is connected")
+    assert "(1 waiting, 1 active).\n    to do: start a worker" in found.out
 
 
 def test_the_doctor_asks_before_a_repair(client, command, monkeypatch):

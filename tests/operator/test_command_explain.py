@@ -67,8 +67,9 @@ def test_explain_says_what_comes_next(client, command, structures, expected):
         (2_000, "The connection of its worker is missing for 2.0 s. When it is so for 3 s"),
     ],
 )
+@pytest.mark.usefixtures("worker_of_q")
 def test_explain_says_how_soon_a_crash_of_the_worker_is_seen(client, command, clock, missing, expected):
-    put(client, active=["a"], jobs={"a": {}})
+    put(client, active=["a"], jobs={"a": {"pb": "host:7"}})
     lock(client, "w1", "a")
     text, other = registration("w1"), registration("w10")
     register(client, text, other)
@@ -79,6 +80,19 @@ def test_explain_says_how_soon_a_crash_of_the_worker_is_seen(client, command, cl
 
     assert expected in said
     assert "Were it frozen or its host lost, the check after the end of the lock would mark the job" in said
+
+
+@pytest.mark.usefixtures("worker_of_q")
+def test_explain_says_that_the_worker_of_a_job_is_not_connected(client, command):
+    """Its lock is held all the same, and nobody has looked yet."""
+    put(client, active=["a"], jobs={"a": {"pb": "host:8"}})
+    lock(client, "w1", "a")
+    register(client, registration("w1", name="host:8"))
+
+    said = command("explain", "q", "a").out
+
+    assert "Its worker is not connected. When that lasts for 3 s, or another crash_grace, whoever checks" in said
+    assert "If nobody does, run workers with StalledCheckerMiddleware, or `dramatiq-echomq run`." in said
 
 
 def test_explain_says_of_a_worker_that_is_not_registered_that_its_lock_must_end(client, command):

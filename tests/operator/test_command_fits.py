@@ -34,7 +34,7 @@ def test_a_row_that_is_too_wide_is_lines_that_name_their_values(client, command,
     monkeypatch.setenv("COLUMNS", "80")
 
     assert command("status").out.splitlines()[0] == (
-        "queue: q  state: running  wait: 3  active: 1  delayed: 1  failed: 2"
+        "queue: q  state: no worker  wait: 3  active: 1  delayed: 1  failed: 2"
     )
     (line,) = (line for line in command("jobs", "q").out.splitlines() if MESSAGE_ID in line)
     assert line == f"state: wait  job: waits  message: {MESSAGE_ID}"

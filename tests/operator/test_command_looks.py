@@ -25,6 +25,7 @@ LOOKS = [
 ]
 
 
+@pytest.mark.usefixtures("worker_of_q")
 @pytest.mark.parametrize("look", LOOKS, ids=" ".join)
 @pytest.mark.parametrize("answer", [(), ("--json",)], ids=["people", "programs"])
 def test_a_look_writes_nothing(client, command, look, answer):
@@ -47,7 +48,7 @@ def test_status_shows_every_queue(client, command):
 
     assert heading.split()[:7] == ["queue", "state", "wait", "active", "delayed", "failed", "completed"]
     assert mails.split()[:7] == ["mails", "paused", "1", "0", "0", "0", "0"]
-    assert q.split()[:7] == ["q", "running", "3", "1", "1", "2", "1"]
+    assert q.split()[:8] == ["q", "no", "worker", "3", "1", "1", "2", "1"]
 
 
 def test_status_as_data(client, command):
@@ -77,9 +78,19 @@ def test_status_of_nothing_says_so(command):
         ({"concurrency": "2"}, {"active": ["a"]}, "running"),
     ],
 )
+@pytest.mark.usefixtures("worker_of_q")
 def test_status_says_why_nothing_starts(client, command, meta, more, expected):
     put(client, jobs={"a": {}}, meta=meta, **more)
     client.pexpire("emq:q:limiter", 60_000)
+
+    assert expected in command("status").out
+
+
+@pytest.mark.parametrize(
+    ("jobs", "expected"), [({"wait": ["a"]}, "no worker"), ({"active": ["a"]}, "no worker"), ({}, "running")]
+)
+def test_status_says_that_nobody_runs_the_jobs_there_are(client, command, jobs, expected):
+    put(client, jobs={"a": {}}, meta={"version": "echomq:1"}, **jobs)
 
     assert expected in command("status").out
 

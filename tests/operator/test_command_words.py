@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import redis
 
 from dramatiq_echomq.cli import main
 
@@ -55,8 +56,9 @@ def test_a_mistyped_queue_is_said_to_be_so_and_nothing_is_done(client, command, 
         (["inspect", "q", "--max-stalled-count", "-1"], "max_stalled_count (option) is -1"),
         (
             ["status", "--url", "http://:secret@x"],
-            "url (option or REDIS_URL) is '(not shown, it may hold a password)', but",
+            "url (--url) is '(not shown, it may hold a password)', but",
         ),
+        (["migrate", "--from-url", "http://:secret@x"], "url (--from-url) is '(not shown"),
         (["check"], "Missing argument"),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
@@ -78,6 +80,34 @@ def test_redis_that_cannot_be_used_exits_with_4(client, command, capsys):
     assert command("jobs", "q").code == 4
 
 
+def test_a_bad_url_in_the_environment_is_said_to_come_from_there(capsys, monkeypatch):
+    monkeypatch.setenv("REDIS_URL", "localhost:6379")
+    assert main(["status"]) == 2
+    assert "url (REDIS_URL) is " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (redis.ResponseError("DB index is out of range"), "DB index is out of range. Look at --url, or at REDIS_URL."),
+        (redis.ResponseError("OOM command not allowed"), "OOM command not allowed.\n"),
+        (
+            redis.exceptions.MovedError("3999 127.0.0.1:6381"),
+            "another node of this cluster holds these queues: --url redis://127.0.0.1:6381",
+        ),
+    ],
+    ids=["database", "full", "cluster"],
+)
+def test_what_redis_refuses_is_told_with_what_can_be_done(command, monkeypatch, error, expected):
+    def refuse(*_):
+        raise error
+
+    monkeypatch.setattr("dramatiq_echomq.inspection.inspector.QueueInspector.queues", refuse)
+    done = command("status")
+    assert done.code == 4
+    assert expected in done.err
+
+
 def test_a_queue_that_cannot_be_used_hides_no_other(client, command):
     put(client, "bad", meta={"version": "echomq:2.0"})
     put_busy_queue(client)
@@ -87,7 +117,7 @@ def test_a_queue_that_cannot_be_used_hides_no_other(client, command):
     assert done.code == 4
     _, bad, q, problem = done.out.splitlines()
     assert bad.split()[:4] == ["bad", "cannot", "be", "used"]
-    assert q.split()[:2] == ["q", "running"]
+    assert q.split()[:3] == ["q", "no", "worker"]
     assert problem.startswith("bad: the script refuses the queue: emq:bad:meta says version echomq:2.0")
     assert [queue["problem"] == "" for queue in command("status", "--json").data] == [False, True]
 

@@ -31,7 +31,7 @@ def test_a_worker_says_once_that_a_queue_is_paused(client, said):
     put(client, "q", meta={"paused": "1"})
     [line] = said("q")
     assert line.startswith("Queue 'q' is paused: no worker starts its jobs until it is resumed")
-    assert "EchoMQBroker.resume('q')" in line
+    assert "EchoMQBroker.resume('q') or `dramatiq-echomq resume`." in line
 
 
 def test_a_worker_of_an_echomq_broker_says_it_when_it_boots(client, caplog):

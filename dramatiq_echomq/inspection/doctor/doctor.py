@@ -81,6 +81,8 @@ class QueueDoctor:
             yield Finding("throttle")
         if info.counts.paused and not info.paused:
             yield Finding("paused-left", f"{info.counts.paused:,} of them")
+        if info.lacks_workers:
+            yield Finding("no-worker", f"{info.counts.waiting:,} waiting, {info.counts.active:,} active")
 
     def _repair(self, keys: QueueKeys, kind: str, ids: list[bytes]) -> list[str]:
         args = [keys.base, scripts.TIME, kind, *ids]

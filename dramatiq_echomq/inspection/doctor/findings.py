@@ -68,6 +68,11 @@ MEANINGS = {
         "jobs in `paused` of a queue that is not paused: not every program looks there",
         "they go back to wait, in front",
     ),
+    "no-worker": (
+        "jobs wait or are active, and no worker is connected, or none that names its connection as BullMQ's do: "
+        "nobody runs them, and perhaps nobody brings back what dead workers held",
+        "start a worker, with StalledCheckerMiddleware in its broker",
+    ),
     "refused": (
         "the queue cannot be used: keys of the wrong type, or another version of the protocol",
         "look at the key that is named, and rename or remove it; this is not repaired for you",

@@ -33,7 +33,7 @@ def examine_jobs(client: Any, keys: QueueKeys, progress: Progress) -> Iterator[F
             found = _fault(kind, read_details(client, keys, job_id))
             if found:
                 confirmed.setdefault(found, []).append(job_id)
-            progress(f"suspects of {kind!r}", number)
+            progress(f"looking again, {kind}", number)
         yield from (Finding(found, job_ids=tuple(ids)) for found, ids in confirmed.items())
 
 
