@@ -51,6 +51,6 @@ def told(full_broker) -> Callable[[], list[list[Any]]]:
 @pytest.fixture
 def old_broker(client) -> RedisBroker:
     """A broker of Dramatiq's own, whose messages are moved."""
-    broker = RedisBroker(client=client, middleware=[])
+    broker = RedisBroker(client=client, middleware=[], maintenance_chance=0)  # which comes by chance
     broker.declare_queue("q")
     return broker

@@ -16,7 +16,7 @@ from dramatiq_echomq.recovery.middleware import sweeper_of
 
 from ..support.brokers import lines, recoverer_of, working
 from ..support.queue_data import put, state
-from ..support.servers import Server, free_port, wait_until
+from ..support.servers import KEEPS_DATA, Server, free_port, wait_until
 from ..support.worker_data import registration
 
 PREFIX = "{emq}"
@@ -26,7 +26,7 @@ PREFIX = "{emq}"
 def server():
     """A cluster of one server that keeps its data."""
     cluster = ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
-    with Server(*cluster, "--appendonly", "yes", "--appendfsync", "always") as server:
+    with Server(*cluster, *KEEPS_DATA) as server:
         with server.client() as node:
             node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
             wait_until(lambda: is_up(node))
@@ -39,9 +39,13 @@ def is_up(node) -> bool:
 
 @pytest.fixture
 def client(server):
-    with RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", server.port)], socket_timeout=0.3) as client:
+    with cluster_client(server, socket_timeout=5) as client:
         client.flushall()
         yield client
+
+
+def cluster_client(server, **parameters) -> RedisCluster:
+    return RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", server.port)], **parameters)
 
 
 @pytest.fixture
@@ -58,17 +62,23 @@ def counts(broker) -> tuple[int, ...]:
 
 
 def test_messages_are_run_and_stalled_jobs_come_back(server, client, broker, caplog):
-    """The client's timeout is shorter than that of an idle consumer."""
     actor = dramatiq.actor(lambda *_: None, actor_name="work", queue_name="q", broker=broker)
 
-    with server.client() as node, working(broker, worker_timeout=1_000):
+    with server.client() as node, working(broker):
         actor.send()
-        actor.send_with_options(delay=900)
+        actor.send_with_options(delay=100)
         put(node, prefix=PREFIX, active=["a"], jobs={"a": {"name": "work", "data": "[]"}})
         wait_until(lambda: counts(broker) == (0, 0, 0, 3, 0))
         assert state(node, prefix=PREFIX)["a"]["stc"] == "1"
 
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+
+
+def test_an_idle_consumer_waits_for_longer_than_the_timeout_of_its_client(server, client):
+    with cluster_client(server, socket_timeout=0.3) as own:
+        consumer = EchoMQBroker(client=own, middleware=[], prefix=PREFIX).consume("q", timeout=400)
+        assert [next(consumer), next(consumer)] == [None, None]
+        consumer.close()
 
 
 def test_a_killed_worker_is_seen_by_the_node_that_holds_its_queue(server, client, broker):

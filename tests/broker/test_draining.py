@@ -32,7 +32,7 @@ def test_a_worker_that_drains_takes_nothing_and_gives_back_what_it_had_prefetche
     worker = Worker(broker, worker_threads=1, worker_timeout=50)
     worker.start()
     work.send(0)
-    assert started.wait(10)
+    assert started.wait(20)
     held = [work.send(number).options["echomq_job_id"] for number in (1, 2)]
     ending = threading.Thread(target=worker.stop)
     ending.start()
@@ -90,7 +90,7 @@ def test_a_worker_that_drains_gives_up_a_job_whose_end_cannot_be_told(client, mo
     worker = Worker(broker, worker_threads=1, worker_timeout=50)
     worker.start()
     job_id = id_of(work.send())
-    assert begun.wait(10)
+    assert begun.wait(20)
     stop_acks(client, monkeypatch)
     gate.set()
     ending = threading.Thread(target=worker.stop)

@@ -160,7 +160,7 @@ def test_join_gives_up_after_its_timeout(broker):
     with pytest.raises(QueueJoinTimeout):
         broker.join("q", timeout=100, interval=10)
 
-    assert 0.1 <= time.monotonic() - started < 2
+    assert 0.1 <= time.monotonic() - started < 20
 
 
 def test_the_counts_tell_how_many_jobs_are_in_each_state(client, broker):

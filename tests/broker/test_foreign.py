@@ -172,7 +172,7 @@ def test_an_unknown_actor_fails_its_job_with_a_clear_reason_and_the_worker_goes_
     put(client, jobs={"good": {"name": "resize", "data": '{"args": [1], "kwargs": {"x": 2}}'}})
 
     with working(broker):
-        broker.join("q", timeout=10_000)
+        broker.join("q", timeout=20_000)
 
     assert sizes == [(1, 2)]
     found = state(client)

@@ -93,7 +93,7 @@ def test_a_new_message_is_refused_and_leaves_nothing(client, broker):
 
 def test_no_worker_loses_a_job_and_none_runs_twice(client, monkeypatch, caplog):
     quicken(monkeypatch)
-    broker, log = EchoMQBroker(client=client, middleware=[], lock_duration=1_000), Log()
+    broker, log = EchoMQBroker(client=client, middleware=[]), Log()
     broker.add_middleware(StalledCheckerMiddleware(stalled_interval=100))
     recording_actor(broker, log)
     for number in range(36):
@@ -102,9 +102,11 @@ def test_no_worker_loses_a_job_and_none_runs_twice(client, monkeypatch, caplog):
     with running(broker, threads=8):
         wait_until(lambda: client.llen("emq:q:active") >= 8)
         fill(client)
-        rounds = []
-        monkeypatch.setattr(broker.locks, "report", rounds.append)
-        wait_until(lambda: len(rounds) > 8)  # for longer than a lock lasts
+        locks = client.keys("emq:q:*:lock")
+        for lock in locks:
+            client.pexpire(lock, 18_000)
+        broker.locks.renew()
+        assert [lock for lock in locks if client.pttl(lock) <= 18_000] == []
         log.gate.set()
         wait_until(lambda: client.zcard("emq:q:completed") == 36)
     assert sorted(log.ran) == list(range(36))

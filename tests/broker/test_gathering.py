@@ -53,7 +53,7 @@ def test_the_first_waits_as_long_as_each_pause_brings_more(coming, monkeypatch):
     monkeypatch.setattr(time, "sleep", lambda seconds: pause(seconds) if seconds is None else sleep(seconds))
     calls.submit(Part())
     for thread in threads:
-        thread.join(10)
+        thread.join(20)
     assert calls.batches == [1 + coming]
 
 
@@ -74,6 +74,7 @@ def test_the_end_of_a_job_that_is_alone_waits_for_nobody(client, broker, pauses)
 
 def test_the_end_of_a_job_waits_only_for_those_that_have_just_been_fetched(client, broker, pauses, monkeypatch):
     put(client, wait=["c", "b", "a"], jobs=dict.fromkeys("abc", JOB))
+    monkeypatch.setattr("dramatiq_echomq.broker.channel.QUICK", 60.0)  # they have just been fetched
     consumer, messages = take(broker, 3)
     consumer.ack(messages[0])
     assert len(pauses) == 1  # and then, since that brought none, no more

@@ -64,12 +64,12 @@ def test_what_comes_during_a_call_leaves_together_in_the_next():
     wait_until(lambda: len(calls.pending) == 6)
 
     calls.may_go_on.release()
-    first.join(10)  # it does not lead the next call
+    first.join(20)  # it does not lead the next call
     wait_until(lambda: len(calls.batches) == 2)
     assert all(other.is_alive() for other in others)
     calls.may_go_on.release()
     for other in others:
-        other.join(10)
+        other.join(20)
 
     assert [len(batch) for batch in calls.batches] == [1, 5]
 
@@ -85,7 +85,7 @@ def test_an_error_reaches_all_and_the_next_call_is_made():
     for _ in range(2):
         calls.may_go_on.release()
     for thread in (first, *others):
-        thread.join(10)
+        thread.join(20)
 
     assert [str(thread.raised) for thread in (first, *others)] == ["first", "second", "second", "second"]
     calls.may_go_on.release()
@@ -102,7 +102,7 @@ def test_when_a_leader_is_interrupted_the_next_one_makes_its_call_again():
 
     for _ in range(2):
         calls.may_go_on.release()
-    first.join(10), second.join(10)
+    first.join(20), second.join(20)
 
     assert (type(first.raised), second.raised) == (KeyboardInterrupt, None)
     assert [len(batch) for batch in calls.batches] == [1, 2]
@@ -136,7 +136,7 @@ def ack_all(broker, consumer, messages, monkeypatch) -> list:
     threads = [threading.Thread(target=ack, args=[message]) for message in messages]
     with held_back(broker.channel("q").queue, monkeypatch) as entered:
         threads[0].start()
-        assert entered.wait(10)
+        assert entered.wait(20)
         for thread in threads[1:]:
             thread.start()
         wait_until(lambda: len(broker.channel("q").pending) == len(messages))

@@ -21,7 +21,7 @@ from ..support.servers import wait_until
 
 @pytest.fixture
 def broker(client):
-    broker = EchoMQBroker(client=client, middleware=[], lock_duration=1_000)
+    broker = EchoMQBroker(client=client, middleware=[])
     yield broker
     broker.close()
 

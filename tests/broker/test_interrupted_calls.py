@@ -68,7 +68,7 @@ def test_what_an_interrupted_thread_was_to_send_the_next_one_sends(others):
     wait_until(lambda: calls.sent)
     threads = [in_thread(calls.submit, part) for part in parts[1:]]
     for thread in (first, *threads):
-        thread.join(10)
+        thread.join(20)
         assert not thread.is_alive()
     assert all(part.is_done and part.error is None for part in parts)
     assert len(calls.sent) == 2
@@ -110,7 +110,7 @@ def test_no_thread_waits_for_ever_however_many_are_interrupted(monkeypatch):
         calls.sent.clear()
     may_end.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(20)
         assert not thread.is_alive()
 
 
@@ -190,7 +190,7 @@ def test_a_job_whose_thread_was_interrupted_before_it_began_is_given_back(client
         for thread in worker.workers:
             thread.pause()
         for thread in worker.workers:
-            thread.paused_event.wait(5)
+            thread.paused_event.wait(20)
         worker.workers[0].process_message = process_message
         worker.workers[0].resume()
         work.send(1)

@@ -108,12 +108,12 @@ def test_an_interrupt_that_meets_the_end_of_a_job_ends_no_thread_and_blocks_none
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert started.wait(10)
+    assert started.wait(20)
     with broker.in_flight.mutex:
         may_end.set()
         time.sleep(0.1)  # by now the thread waits to say that its job ends
         assert held.job.lose()
-    thread.join(10)
+    thread.join(20)
 
     assert ends == ["the end"]
     assert broker.in_flight.mutex.acquire(timeout=5)

@@ -37,8 +37,8 @@ def test_a_key_of_another_type_keeps_no_other_lock_from_being_renewed(client, br
     broker.locks.renew()
     broker.locks.renew()
 
-    assert client.pttl("emq:good:a:lock") > 29_000
-    assert client.pttl("emq:bad:c:lock") > 29_000
+    assert client.pttl("emq:good:a:lock") > 20_000
+    assert client.pttl("emq:bad:c:lock") > 20_000
     assert not held_jobs["a"].job.is_lost
     assert not held_jobs["c"].job.is_lost
     assert not broker.locks.is_failing
@@ -52,7 +52,7 @@ def test_a_lock_is_renewed_whatever_the_other_keys_are(client, broker, held_jobs
 
     broker.locks.renew()
 
-    assert client.pttl("emq:bad:b:lock") > 29_000
+    assert client.pttl("emq:bad:b:lock") > 20_000
 
 
 class Trouble:
@@ -79,7 +79,7 @@ def test_the_trouble_of_one_queue_is_its_own_and_told_once(client, broker, held_
     for _ in range(3):
         broker.locks.renew()
 
-    assert client.pttl("emq:good:a:lock") > 29_000
+    assert client.pttl("emq:good:a:lock") > 20_000
     assert not broker.locks.is_cut_off
     [line] = lines(caplog)
     assert line.startswith(f"Locks of queue 'bad' cannot be renewed for now: {type(error).__name__}: ")
@@ -118,8 +118,8 @@ def test_locks_are_renewed_and_come_back_when_redis_is_full():
 
         broker.locks.renew()
 
-        assert client.pttl("emq:q:a:lock") > 29_000
-        assert client.pttl("emq:q:b:lock") > 29_000
+        assert client.pttl("emq:q:a:lock") > 20_000
+        assert client.pttl("emq:q:b:lock") > 20_000
         assert "stalled" not in state(client)
         assert not any(message.job.is_lost for message in messages)
         broker.close()
@@ -183,5 +183,5 @@ def test_a_master_that_became_a_replica_is_left_for_whatever_its_address_leads_t
         broker.locks.renew()
 
         assert not [line for line in lines(caplog, "WARNING") if "read only replica" in line]
-        assert target.pttl("emq:q:a:lock") > 29_000
+        assert target.pttl("emq:q:a:lock") > 20_000
         broker.close()

@@ -152,7 +152,7 @@ def test_the_progress_says_how_far_it_is(old_broker, broker):
 
 
 def test_all_queues_of_the_namespace_are_found(client, broker):
-    old_broker = RedisBroker(client=client, namespace="a[b]*", middleware=[])
+    old_broker = RedisBroker(client=client, namespace="a[b]*", middleware=[], maintenance_chance=0)
     for queue in ("one", "two"):
         old_broker.enqueue(message(1, queue=queue), delay=5_000 if queue == "two" else None)
     client.hset("a[b]*:three.XQ.msgs", "dead", "x")

@@ -51,7 +51,7 @@ def test_the_error_names_the_key_and_all_goes_on_after_its_repair(client, broker
         broker.enqueue(message(number), delay=1)
 
     with working(broker, worker_threads=1):
-        assert gate.started.wait(10)
+        assert gate.started.wait(20)
         had = client.rename(key, "saved") if client.exists(key) else False
         client.hset(key, "a", 1) if name == "limiter" else client.set(key, "a stranger's")
         gate.may_end.set()

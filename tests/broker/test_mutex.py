@@ -25,16 +25,18 @@ def interrupted_while_it_waits(mutex: Mutex) -> list[str]:
     said: list[str] = []
 
     def run() -> None:
-        with suppress(Abort), mutex:
-            said.append("entered")
+        with suppress(Abort):
+            said.append("waits")
+            with mutex:
+                said.append("entered")
         said.append("left")
 
     thread = threading.Thread(target=run)
     with mutex:
         thread.start()
-        wait_until(lambda: is_waiting(thread))
+        wait_until(lambda: said and is_waiting(thread))
         raise_thread_exception(thread.ident, Abort)
-    thread.join(10)
+    thread.join(20)
     return said
 
 
@@ -48,7 +50,7 @@ def is_free(mutex: Mutex) -> bool:
     entered: list[bool] = []
     thread = threading.Thread(target=lambda: entered.append(mutex.acquire(timeout=1)) or mutex.release())
     thread.start()
-    thread.join(10)
+    thread.join(20)
     return entered == [True]
 
 
@@ -73,7 +75,7 @@ def is_free_now(mutex: Mutex) -> bool:
     entered: list[bool] = []
     thread = threading.Thread(target=lambda: entered.append(mutex.acquire(blocking=False)))
     thread.start()
-    thread.join(10)
+    thread.join(20)
     return entered == [True]
 
 
@@ -102,14 +104,14 @@ def test_a_condition_of_it_wakes_who_waits():
 
     def run() -> None:
         with mutex:
-            condition.wait(10)
+            condition.wait(20)
         woken.set()
 
     thread = threading.Thread(target=run)
     with mutex:
         thread.start()
     wait_until(lambda: notify(mutex, condition) or woken.is_set())
-    thread.join(10)
+    thread.join(20)
     assert is_free(mutex)
 
 

@@ -73,6 +73,7 @@ def test_any_client_will_do(redis_url, client, options):
 def test_a_worker_is_registered_in_each_queue_before_its_first_job_there(client, broker, monkeypatch):
     """That job may kill it, and so may the next ones that are tried when it boots again."""
     seen = {}
+    monkeypatch.setattr(presence, "LONGEST_WAIT", 20)
     monkeypatch.setattr(presence, "connections_of", lambda *given: time.sleep(0.2) or connections_of(*given))
     for queue in ("q", "r"):
 
@@ -94,7 +95,7 @@ def test_a_worker_that_is_not_seen_yet_does_not_wait_for_long(client, broker, mo
     dramatiq.actor(ran.set, broker=broker, actor_name="work", queue_name="q").send()
 
     with working(broker):
-        assert ran.wait(10)
+        assert ran.wait(20)
         assert registered(client) == {}
         hangs.set()
         wait_until(lambda: only_registration(client))
@@ -112,11 +113,10 @@ def test_a_connection_that_closes_is_replaced_at_once(client, broker):
     with working(broker):
         for _ in range(3):
             first = wait_until(lambda: only_registration(client, "r") and only_registration(client))
-            started = time.monotonic()
             client.client_kill_filter(_id=first.client_id, skipme=False)
-            wait_until(lambda first=first: only_registration(client) != first != only_registration(client, "r"))
-            assert time.monotonic() - started < 2
-            assert only_registration(client) == only_registration(client, "r")
+            # And not only when the registrations are refreshed.
+            wait_until(lambda first=first: only_registration(client) not in (None, first), presence.REFRESH / 2)
+            wait_until(lambda: only_registration(client) == only_registration(client, "r"), presence.REFRESH / 2)
 
 
 def test_a_worker_can_boot_again(client, broker):
@@ -211,7 +211,7 @@ def test_a_worker_ends_in_time_while_redis_is_away(monkeypatch):
             server.kill()
             time.sleep(0.1)
             started = time.monotonic()
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 30
         assert threads() == []
         broker.close()
 

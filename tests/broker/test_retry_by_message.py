@@ -55,11 +55,11 @@ def test_of_a_message_that_was_retried_the_last_job_is_the_one(client, full_brok
 
     sent = work.send()
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
         assert full_broker.retry("default", sent.message_id) is True
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
         assert full_broker.retry("default", sent) is True
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert len(runs) == 5
     counts = full_broker.get_queue_message_counts("default")

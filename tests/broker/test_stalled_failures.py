@@ -51,7 +51,7 @@ def test_a_parent_whose_child_has_failed_is_no_stall(client, full_broker, hooks)
     hooks.calls.clear()
     client.hset(f"emq:default:{id_of(sent)}", mapping={"defa": reason})
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert hooks.names == HEARD
     error = hooks.calls[1][2]["exception"]
@@ -125,7 +125,7 @@ def test_a_worker_with_the_checker_tells_of_it_all(client, full_broker, hooks, t
 
     with working(full_broker, queues={"default"}):
         with pytest.raises(ResultFailure, match="JobStalled"):
-            sent.get_result(backend=backend, block=True, timeout=10_000)
+            sent.get_result(backend=backend, block=True, timeout=20_000)
         wait_until(told)
 
     assert [name for name, message, _ in hooks.calls if message.message_id == sent.message_id][-4:] == HEARD

@@ -9,7 +9,7 @@ from dramatiq_echomq import EchoMQBroker
 from ..support.fleet import Fleet, two_servers
 from ..support.job_data import add, id_of
 from ..support.queue_data import state
-from ..support.servers import wait_until
+from ..support.servers import KEEPS_DATA, wait_until
 
 pytestmark = pytest.mark.at_once
 
@@ -43,7 +43,7 @@ def test_urgent_messages_are_back_in_order_too():
 
 
 def test_a_stop_while_redis_restarts_leaves_nothing_active():
-    with two_servers("--appendonly", "yes") as (server, direct, notes):
+    with two_servers(*KEEPS_DATA) as (server, direct, notes):
         broker = EchoMQBroker(url=server.url)
         for number in range(60):
             add(broker, number, 300)

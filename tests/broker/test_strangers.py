@@ -135,7 +135,7 @@ def test_a_bad_timestamp_fails_its_job(client, equipped, timestamp):
     put(client, wait=["a"], jobs={"a": {"data": data}})
 
     with working(equipped):
-        equipped.join("q", timeout=10_000)
+        equipped.join("q", timeout=20_000)
 
     assert "message_timestamp" in state(client)["a"]["failedReason"]
 

@@ -42,7 +42,7 @@ def ran(broker: EchoMQBroker, client, outcome: object) -> dict[str, str]:
 
     job = add(broker)
     with working(broker):
-        broker.join("q", timeout=10_000)
+        broker.join("q", timeout=20_000)
     return state(client)[id_of(job)]
 
 
@@ -119,7 +119,7 @@ def test_the_name_of_a_job_is_its_actor_whatever_its_data_says(client, broker):
     put(client, jobs={"first": {"name": "old", "data": data}})
 
     with working(broker):
-        broker.join("q", timeout=10_000)
+        broker.join("q", timeout=20_000)
 
     assert ran_by == [("old", 1), ("new", 1)]
     assert set(state(client)["completed"]) == {"copy", "first"}
@@ -133,7 +133,7 @@ def test_a_name_that_is_no_name_is_shown_on_one_line_and_cut(client, broker, cap
 
     broker.declare_queue("q")
     with working(broker):
-        broker.join("q", timeout=10_000)
+        broker.join("q", timeout=20_000)
 
     reason = state(client)["bad"]["failedReason"]
     assert len(reason) < 1_000

@@ -30,14 +30,14 @@ def test_no_interrupt_closes_the_queue_that_all_threads_of_a_worker_use(broker, 
     with working(broker, worker_threads=2) as worker:
         for thread in worker.workers:  # so that none of them has the lock
             thread.pause()
-            assert thread.paused_event.wait(5)
+            assert thread.paused_event.wait(20)
         work_queue, arguments = worker.work_queue, [1] if use == "put" else []
         with work_queue.mutex:
             thread = threading.Thread(target=getattr(work_queue, use), args=arguments, daemon=True)
             thread.start()
             wait_until(lambda: is_in(thread, "put", "get", "task_done", "join"))
             raise_thread_exception(thread.ident, Abort)
-        thread.join(10)
+        thread.join(20)
         is_free = work_queue.mutex.acquire(timeout=5)
         if is_free:
             work_queue.mutex.release()

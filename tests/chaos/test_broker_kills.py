@@ -11,7 +11,7 @@ from dramatiq_echomq import EchoMQBroker
 
 from ..support.fleet import Fleet, two_servers
 from ..support.job_data import id_of, message
-from ..support.servers import wait_until
+from ..support.servers import KEEPS_DATA, wait_until
 
 pytestmark = pytest.mark.at_once
 FULL = os.environ.get("ECHOMQ_FULL") == "1"
@@ -33,7 +33,7 @@ def left_over(direct: redis.Redis) -> list[bytes]:
 
 @pytest.mark.timeout(300)
 def test_every_message_runs_though_workers_and_redis_are_killed():
-    with two_servers("--appendonly", "yes") as (server, direct, notes):
+    with two_servers(*KEEPS_DATA) as (server, direct, notes):
         kills, batch, pace = (15, 100, 2.0) if FULL else (3, 100, 1.2)
         messages = kills * batch
         settings = {"lock_duration": 2000, "stalled_interval": 500, "keep_completed": 10_000}
@@ -69,7 +69,7 @@ def test_every_message_runs_though_workers_and_redis_are_killed():
 
 @pytest.mark.parametrize("at", [0, 40])
 def test_a_poison_job_is_failed_after_two_runs_and_all_others_complete(at):
-    with two_servers("--appendonly", "yes") as (server, direct, notes):
+    with two_servers(*KEEPS_DATA) as (server, direct, notes):
         broker = EchoMQBroker(url=server.url)
         broker.pause("q")
         for number in range(100):

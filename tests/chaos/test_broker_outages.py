@@ -15,7 +15,7 @@ from ..support.faults import Log, quicken, recording_actor, running, settled
 from ..support.job_data import add, id_of
 from ..support.proxy import LossyProxy, Switch
 from ..support.queue_data import state
-from ..support.servers import Server, wait_until
+from ..support.servers import KEEPS_DATA, Server, wait_until
 
 TIMEOUTS = {"socket_timeout": 1, "socket_connect_timeout": 1}
 
@@ -27,7 +27,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def server():
-    with Server("--appendonly", "yes", "--repl-diskless-sync-delay", "0") as server:
+    with Server(*KEEPS_DATA, "--repl-diskless-sync-delay", "0") as server:
         yield server
 
 
@@ -120,7 +120,7 @@ def test_a_worker_goes_on_while_its_connections_are_cut_and_its_scripts_dropped(
             wait_until(lambda: len(set(log.ran)) == 100, timeout=30)
         finally:
             cutting.set()
-            cutter.join(10)
+            cutter.join(20)
         wait_until(settled(broker, 100))
         assert not [name for name in direct.keys("emq:q:*") if name.endswith(b":lock")]
     assert sorted(log.ran) == list(range(100))

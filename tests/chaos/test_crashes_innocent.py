@@ -20,7 +20,7 @@ from ..support.fleet import Fleet, two_servers
 from ..support.job_data import id_of, message
 from ..support.proxy import LossyProxy
 from ..support.sentinel import NAME, port_of_master, sentinel_of_two
-from ..support.servers import Server, wait_until
+from ..support.servers import KEEPS_DATA, Server, wait_until
 
 pytestmark = pytest.mark.at_once(long=True)
 FULL = os.environ.get("ECHOMQ_FULL") == "1"
@@ -80,7 +80,7 @@ def test_all_connections_may_be_killed_again_and_again():
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("away", [0.0, 5.0])
 def test_redis_may_restart(away):
-    with held_jobs("--appendonly", "yes", "--appendfsync", "always") as (server, direct, notes, _fleet):
+    with held_jobs(*KEEPS_DATA) as (server, direct, notes, _fleet):
         server.kill()
         time.sleep(away)
         server.start()

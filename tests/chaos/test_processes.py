@@ -12,7 +12,7 @@ from dramatiq_echomq.protocol.scripts import load
 from ..support.dramatiq_processes import Workers, is_alive
 from ..support.proxy import LossyProxy
 from ..support.queue_data import put, state
-from ..support.servers import Server, wait_until
+from ..support.servers import KEEPS_DATA, Server, wait_until
 
 pytestmark = pytest.mark.at_once
 
@@ -68,7 +68,7 @@ def test_others_go_on_when_the_worker_that_checked_is_killed():
 
 def test_a_redis_that_is_killed_and_comes_back_ends_no_worker():
     with (
-        Server("--appendonly", "yes", "--appendfsync", "always") as server,
+        Server(*KEEPS_DATA) as server,
         server.client() as direct,
         Workers(server.url, processes=2) as workers,
     ):

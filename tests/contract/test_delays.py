@@ -36,7 +36,7 @@ def test_delayed_messages_run_when_they_are_due_and_not_before(full_broker, ran)
         send(full_broker, name, delay=delay)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert list(ran) == ["now", "a", "b", "c"]
     assert all(delays[name] - 2 <= ran[name] - now < delays[name] + 3_000 for name in ran)
@@ -56,7 +56,7 @@ def test_an_eta_set_by_hand_is_waited_for_and_not_seen_by_the_worker(client, ful
     send(full_broker, "later", eta=eta)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert ran["later"] >= eta
     assert seen[0].keys() == {"echomq_job_id"}
@@ -67,7 +67,7 @@ def test_an_odd_eta_is_no_delay(full_broker, ran, eta):
     send(full_broker, "now", eta=eta)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert list(ran) == ["now"]
 
@@ -89,7 +89,7 @@ def test_messages_with_a_broker_priority_run_by_it(full_broker, ran):
         send(full_broker, name, broker_priority=priority)
 
     with working(full_broker, worker_threads=1):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert list(ran) == ["first", "second", "third"]
 
@@ -100,7 +100,7 @@ def test_messages_of_one_thread_run_in_the_order_in_which_they_were_sent(full_br
         send(full_broker, name)
 
     with working(full_broker, worker_threads=1):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert list(ran) == names
 
@@ -119,7 +119,7 @@ def test_an_asynchronous_actor_runs(client, full_broker):
     work.send(7)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert seen == [7, 7]
     assert (client.zcard("emq:default:completed"), client.zcard("emq:default:failed")) == (2, 0)

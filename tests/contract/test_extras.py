@@ -36,7 +36,7 @@ def test_a_bytes_encoder_serves_queues_of_dramatiq_alone(client, full_broker, pi
     work.send_with_options(args=(Point(7), {1, 2}), delay=10)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert seen == [(7, {1, 2})] * 2
     assert client.zcard("emq:default:completed") == 2
@@ -54,7 +54,7 @@ def test_data_that_an_encoder_cannot_decode_fails_its_job(client, full_broker, p
     work.send(1)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert seen == ([{}, 1] if data == b"{}" else [1])
     assert ("failed" in state(client, "default")) is (data != b"{}")
@@ -98,7 +98,7 @@ def test_middleware_is_told_of_a_message_in_dramatiqs_order(full_broker, options
     work.send_with_options(kwargs=options, delay=delay)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert told.signals == ENQUEUED + PROCESSED + ending
 
@@ -143,7 +143,7 @@ def test_dramatiqs_prometheus_middleware_counts(full_broker, tmp_path, monkeypat
         work.send(fail)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert value_of(metrics.total_messages) == 4
     assert value_of(metrics.total_errored_messages) == 2

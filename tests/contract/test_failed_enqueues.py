@@ -30,7 +30,7 @@ def test_a_retry_that_cannot_be_enqueued_is_not_lost(client, full_broker, monkey
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert finished(client) == (0, 1)
     [job_id] = client.zrange("emq:default:failed", 0, -1)
@@ -52,7 +52,7 @@ def test_a_success_whose_callback_cannot_be_enqueued_is_not_lost(client, full_br
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert finished(client) == (0, 1)
 
@@ -70,6 +70,6 @@ def test_a_message_that_an_actor_could_not_send_is_the_actors_failure(client, fu
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert finished(client) == (1, 0)

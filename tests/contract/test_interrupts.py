@@ -48,7 +48,7 @@ def test_a_time_limit_interrupts_an_actor(client, full_broker):
 
     with working(full_broker):
         full_broker.emit_after("process_boot")
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert events == ["started", TimeLimitExceeded]
     assert names(client, "failed") == ["work"]
@@ -71,7 +71,7 @@ def test_a_shutdown_is_notified_and_the_message_comes_back(client, full_broker):
     assert not client.exists("emq:default:active")
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
     assert events[-1] == "done"
 
 
@@ -104,7 +104,7 @@ def test_a_message_over_its_age_limit_is_failed_and_not_run(client, full_broker)
     full_broker.enqueue(message.copy(message_timestamp=message.message_timestamp - 1_000))
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert seen == []
     assert names(client, "failed") == ["work"]
@@ -130,7 +130,7 @@ def test_a_message_that_middleware_skips_is_not_run_and_acked(client, full_broke
         work.send(number)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert (seen, skipped) == ([0, 2], [1, 3])
     assert names(client, "completed") == ["work"] * 4
@@ -150,7 +150,7 @@ def test_a_message_that_middleware_fails_before_it_is_run_is_failed(client, full
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert seen == []
     assert names(client, "failed") == ["work"]
@@ -199,7 +199,7 @@ def test_messages_are_aborted_that_run_or_wait(client, full_broker):
         wait_until(lambda: first.message_id in aborts.threads and events)
         aborts.abort(second)
         aborts.abort(first)
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert events == ["started", Abort, "started"]
     assert (names(client, "failed"), names(client, "completed")) == (["work"], ["work", "work"])
@@ -215,7 +215,7 @@ def test_an_actor_knows_its_message(full_broker):
     message = work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert seen == [message.message_id]
     assert CurrentMessage.get_current_message() is None
@@ -232,6 +232,6 @@ def test_no_exception_of_an_actor_ends_its_worker(client, full_broker, exception
         work.send(number)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert (names(client, "failed"), names(client, "completed")) == (["work"], ["work"])

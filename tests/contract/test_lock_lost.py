@@ -96,7 +96,7 @@ def test_an_actor_whose_job_is_lost_is_interrupted_and_nothing_follows_from_it(c
     work = Work(broker, swallows=swallows)
 
     with working(broker, queues={"q"}):
-        assert work.started.wait(10)
+        assert work.started.wait(20)
         take_away(client, work.message)
         wait_until(lambda: work.interrupts)
         wait_until(lambda: "skipped" in ends.ends)
@@ -128,7 +128,7 @@ def test_an_asynchronous_actor_whose_job_is_lost_is_cancelled_and_nothing_follow
 
     message = work.send()
     with working(broker):
-        assert started.wait(10)
+        assert started.wait(20)
         take_away(client, message)
         wait_until(lambda: ends.ends == ["skipped"])
         wait_until(lambda: broker.in_flight.count("q") == 0)
@@ -141,7 +141,7 @@ def test_the_thread_of_a_lost_job_goes_on_with_the_next(client, broker):
     work = Work(broker)
 
     with working(broker, queues={"q"}):
-        assert work.started.wait(10)
+        assert work.started.wait(20)
         take_away(client, work.message)
         wait_until(lambda: work.interrupts)
         work.may_end.set()
@@ -169,13 +169,13 @@ def test_a_long_job_keeps_its_lock_while_checks_go_by(client, broker):
     work = Work(broker)
 
     with working(broker, queues={"q"}):
-        assert work.started.wait(10)
+        assert work.started.wait(20)
         deadline = time.monotonic() + 1.5
         while time.monotonic() < deadline:
             assert StalledChecker(client).check("q").marked == 0
             time.sleep(0.02)
         work.may_end.set()
-        broker.join("q", timeout=10_000)
+        broker.join("q", timeout=20_000)
 
     assert work.interrupts == []
     assert list(state(client)["completed"]) == [id_of(work.message)]
@@ -186,7 +186,7 @@ def test_a_job_that_ends_while_the_worker_drains_is_completed(client, broker):
     work = Work(broker)
 
     with working(broker, queues={"q"}):
-        assert work.started.wait(10)
+        assert work.started.wait(20)
         threading.Timer(1, work.may_end.set).start()
 
     assert list(state(client)["completed"]) == [id_of(work.message)]

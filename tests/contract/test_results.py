@@ -40,7 +40,7 @@ def test_a_result_is_stored(client, results_broker, add):
 
     with working(results_broker):
         assert message.get_result(backend=results_broker.get_results_backend(), block=True) == 3
-        results_broker.join("default", timeout=10_000)
+        results_broker.join("default", timeout=20_000)
 
     [job_id] = client.zrange("emq:default:completed", 0, -1)
     assert client.hget(f"emq:default:{job_id.decode()}", "returnvalue") == b"3"
@@ -54,7 +54,7 @@ def test_a_result_that_nobody_stores_is_the_return_value_of_the_job(client, full
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     [job_id] = client.zrange("emq:default:completed", 0, -1)
     assert state(client, "default")[job_id.decode()]["returnvalue"] == '{"x": 1}'
@@ -85,7 +85,7 @@ def test_a_skipped_message_has_none_for_a_result(results_broker, backend, add):
 
     with working(results_broker):
         assert message.get_result(backend=backend, block=True) is None
-        results_broker.join("default", timeout=10_000)
+        results_broker.join("default", timeout=20_000)
 
 
 def test_an_unknown_actor_has_no_result(results_broker, backend, add):
@@ -93,7 +93,7 @@ def test_an_unknown_actor_has_no_result(results_broker, backend, add):
     results_broker.enqueue(message)
 
     with working(results_broker):
-        results_broker.join("default", timeout=10_000)
+        results_broker.join("default", timeout=20_000)
 
     with pytest.raises(ResultTimeout):
         message.get_result(backend=backend, block=True, timeout=10)
@@ -119,7 +119,7 @@ def test_success_and_failure_call_back(full_broker):
         halve.send(number)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert seen == [([4], 2), ([5], {"type": "ValueError", "message": "odd"})]
 
@@ -128,8 +128,8 @@ def test_a_pipeline_hands_results_on(results_broker, backend, add):
     pipe = pipeline([add.message(1, 2), add.message(3), add.message(4)])
 
     with working(results_broker):
-        assert pipe.run().get_result(block=True, timeout=10_000) == 10
-        results_broker.join("default", timeout=10_000)
+        assert pipe.run().get_result(block=True, timeout=20_000) == 10
+        results_broker.join("default", timeout=20_000)
 
     assert list(pipe.get_results()) == [3, 6, 10]
 
@@ -138,7 +138,7 @@ def test_a_pipeline_may_be_delayed(results_broker, add):
     pipe = pipeline([add.message(1, 2), add.message(3)]).run(delay=100)
 
     with working(results_broker):
-        assert pipe.get_result(block=True, timeout=10_000) == 6
+        assert pipe.get_result(block=True, timeout=20_000) == 6
 
 
 def test_a_pipeline_ends_with_a_failure(results_broker, backend, add):
@@ -150,7 +150,7 @@ def test_a_pipeline_ends_with_a_failure(results_broker, backend, add):
     pipe.run()
 
     with working(results_broker):
-        results_broker.join("default", timeout=10_000)
+        results_broker.join("default", timeout=20_000)
 
     with pytest.raises(ResultFailure, match="it broke"):
         pipe.messages[1].get_result(backend=backend)
@@ -162,7 +162,7 @@ def test_a_group_runs_all_of_its_messages(results_broker, add):
     sums = group([add.message(number, number) for number in range(20)]).run()
 
     with working(results_broker, worker_threads=4):
-        sums.wait(timeout=10_000)
+        sums.wait(timeout=20_000)
 
     assert list(sums.get_results()) == [number * 2 for number in range(20)]
 
@@ -171,7 +171,7 @@ def test_a_group_of_pipelines_runs(results_broker, add):
     sums = group([add.message(1, 1) | add.message(number) for number in range(5)]).run(delay=20)
 
     with working(results_broker, worker_threads=4):
-        assert list(sums.get_results(block=True, timeout=10_000)) == [2, 3, 4, 5, 6]
+        assert list(sums.get_results(block=True, timeout=20_000)) == [2, 3, 4, 5, 6]
 
 
 def test_the_callback_of_a_group_comes_once_all_are_done(full_broker):
@@ -194,7 +194,7 @@ def test_the_callback_of_a_group_comes_once_all_are_done(full_broker):
     callbacks.run()
 
     with working(full_broker, worker_threads=3):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert sorted(seen[:-1], key=str) == [0, 1, 2, 3, 4, 5, "failed"]
     assert seen[-1] == "all done"

@@ -28,7 +28,7 @@ def test_an_actor_that_fails_is_retried_until_it_succeeds(client, full_broker):
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert len(calls) == 4
     assert finished(client) == (4, 0)
@@ -42,7 +42,7 @@ def test_every_retry_is_a_job_of_its_own_with_the_same_message_id(client, full_b
     message = work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     jobs = [client.hgetall(f"emq:default:{name}") for name in state(client, "default") if len(name) == 36]
     messages = [dramatiq.Message.decode(job[b"data"]) for job in jobs]
@@ -63,7 +63,7 @@ def test_an_actor_that_goes_on_failing_ends_in_failed(client, full_broker, max_r
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert len(seen) == calls
     assert finished(client) == (calls - 1, 1)
@@ -80,7 +80,7 @@ def test_retries_of_a_message_may_be_fewer_than_its_actors(client, full_broker):
     work.send_with_options(max_retries=1)
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert finished(client) == (1, 1)
 
@@ -93,7 +93,7 @@ def test_an_exception_that_an_actor_throws_is_not_retried(client, full_broker):
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert finished(client) == (0, 1)
 
@@ -106,7 +106,7 @@ def test_retry_when_decides_about_retries(client, full_broker):
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert finished(client) == (2, 1)
 
@@ -122,7 +122,7 @@ def test_a_retry_exception_says_when_to_try_again(full_broker):
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert 0.15 <= calls[1] - calls[0] < 5
 
@@ -140,7 +140,7 @@ def test_on_retry_exhausted_is_told(full_broker):
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert seen == [("work", {"retries": 1, "max_retries": 1})]
 
@@ -176,7 +176,7 @@ def test_a_rate_limit_that_is_exceeded_ends_in_failed_without_retries(client, fu
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert finished(client) == (0, 1)
 
@@ -194,7 +194,7 @@ def test_a_failure_that_retries_cannot_deal_with_is_a_failed_job(client, full_br
     work.send()
 
     with working(full_broker):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert finished(client) == (0, 1)
     [job_id] = client.zrange("emq:default:failed", 0, -1)
@@ -211,7 +211,7 @@ def test_without_retries_a_failure_is_done_as_dramatiq_says(client):
     work.send()
 
     with working(broker):
-        broker.join("default", timeout=10_000)
+        broker.join("default", timeout=20_000)
     broker.close()
 
     assert finished(client) == (1, 0)

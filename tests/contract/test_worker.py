@@ -21,7 +21,7 @@ def work(full_broker):
     def work(number):
         work.seen.append(number)
         work.started.set()
-        work.may_end.wait(10)
+        work.may_end.wait(20)
 
     work.seen = []
     work.started, work.may_end = threading.Event(), threading.Event()
@@ -40,7 +40,7 @@ def test_a_clean_stop_leaves_nothing_in_active_and_fetches_nothing_more(client, 
     work.may_end.clear()
 
     with working(full_broker, worker_threads=1):
-        work.started.wait(10)
+        work.started.wait(20)
         wait_until(lambda: client.llen("emq:default:active") == 1)
         threading.Timer(0.2, work.may_end.set).start()
 
@@ -51,7 +51,7 @@ def test_a_clean_stop_leaves_nothing_in_active_and_fetches_nothing_more(client, 
     assert (found.get("active"), found["locks"]) == (None, set())
 
     with working(full_broker, worker_threads=1):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
     assert work.seen == list(range(10))
 
 
@@ -78,9 +78,9 @@ def test_messages_are_requeued_at_stop_while_the_checker_runs(client, full_broke
     for _ in range(3):
         work.started.clear()
         with working(full_broker, worker_threads=2):
-            work.started.wait(10)
+            work.started.wait(20)
     with working(full_broker, worker_threads=2):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert sorted(work.seen) == list(range(100))
     assert not any("stc" in job for job in state(client, "default").values() if isinstance(job, dict))
@@ -90,12 +90,12 @@ def test_a_paused_worker_takes_nothing_and_a_resumed_one_goes_on(client, full_br
     monkeypatch.setattr("dramatiq.worker.CONSUMER_RESTART_DELAY_SECS", 0.05)
     with working(full_broker) as worker:
         work.send(1)
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
         worker.pause()
         work.send(2)
         assert client.llen("emq:default:wait") == 1
         worker.resume()
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert work.seen == [1, 2]
 
@@ -106,7 +106,7 @@ def test_a_paused_queue_keeps_workers_from_its_jobs_and_resume_wakes_them(full_b
         work.send(1)
         assert not work.started.wait(0.3)
         full_broker.resume("default")
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert work.seen == [1]
 
@@ -120,7 +120,7 @@ def test_a_queue_that_is_declared_later_is_consumed(full_broker, work):
 
         seen: list[str] = []
         late.send()
-        full_broker.join("later", timeout=10_000)
+        full_broker.join("later", timeout=20_000)
 
     assert seen == ["late"]
 
@@ -134,7 +134,7 @@ def test_a_worker_of_some_queues_leaves_the_others_alone(client, full_broker, wo
     work.send(1)
 
     with working(full_broker, queues={"default"}):
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert (work.seen, client.llen("emq:other:wait")) == ([1], 1)
 
@@ -148,7 +148,7 @@ def test_two_brokers_share_the_work(client, redis_url, full_broker, work):
             work.send(number)
         wait_until(lambda: len(work.seen) == 2, message="only one of them took a job")
         work.may_end.set()
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert sorted(work.seen) == list(range(6))
     other.close()
@@ -160,7 +160,7 @@ def test_stopping_a_worker_ends_its_threads(full_broker, work):
 
     with working(full_broker, worker_threads=3):
         work.send(1)
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert set(threading.enumerate()) <= before
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from dramatiq_echomq import Settings
 from dramatiq_echomq.cli.run import Sweeps
 from dramatiq_echomq.cli.session import Session
 
+from ..support.environment import ENVIRONMENT
 from ..support.queue_data import put
 from ..support.servers import Server, wait_until
 from ..support.worker_data import closed, connected, lock, register, registered, registration
@@ -28,7 +28,7 @@ JOBS = {"a": {}, "b": {}}
 def started(*words: str, url: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "dramatiq_echomq", *words, "--url", url]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env={**os.environ, "PYTHONUNBUFFERED": "1", **environment}, **pipes) as process:
+    with subprocess.Popen(command, env={**ENVIRONMENT, "PYTHONUNBUFFERED": "1", **environment}, **pipes) as process:
         try:
             yield process
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from dramatiq_echomq.prometheus import QueueCollector, queue_collector
 
+from ..support.environment import ENVIRONMENT
 from ..support.operator_data import put_busy_queue
 from ..support.queue_data import dump, put
 from ..support.servers import Server
@@ -108,7 +108,7 @@ def test_the_command_answers_prometheus_until_it_is_told_to_stop(ending):
     with Server() as server, redis.Redis.from_url(server.url) as client:
         put(client, "images", wait=["a"], jobs={"a": {}}, **EXISTS)
         command = [sys.executable, "-m", "dramatiq_echomq", "metrics", "--port", "0", "--url", server.url]
-        environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": ""}
+        environment = {**ENVIRONMENT, "PROMETHEUS_MULTIPROC_DIR": ""}
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
             try:
                 url = process.stderr.readline().split()[-1]

@@ -19,6 +19,7 @@ import pytest
 
 from dramatiq_echomq.cli import demo, main
 
+from ..support.environment import ENVIRONMENT
 from ..support.servers import wait_until
 
 #: Set for the demo and inherited by whatever it starts, so that nothing of it escapes us.
@@ -37,7 +38,12 @@ class Demo:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "TMPDIR": str(directory), MARK: self.mark, "DRAMATIQ_ECHOMQ_PREFIX": "not-for-the-demo"},
+            env={
+                **ENVIRONMENT,
+                "TMPDIR": str(directory),
+                MARK: self.mark,
+                "DRAMATIQ_ECHOMQ_PREFIX": "not-for-the-demo",
+            },
         )
 
     def lines_until(self, word: str) -> None:
@@ -59,7 +65,7 @@ class Demo:
         return found
 
     def assert_nothing_is_left(self) -> None:
-        wait_until(lambda: not self.running(), timeout=10, message="processes of the demo are left")
+        wait_until(lambda: not self.running(), message="processes of the demo are left")
         assert list(self.directory.iterdir()) == []
 
 
@@ -84,7 +90,7 @@ def run_in_a_terminal(directory: str) -> tuple[int, str]:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**os.environ, "TMPDIR": directory, "TERM": "xterm", "COLUMNS": "120"},
+        env={**ENVIRONMENT, "TMPDIR": directory, "TERM": "xterm", "COLUMNS": "120"},
     )
     os.close(theirs)
     output = b""
@@ -94,13 +100,13 @@ def run_in_a_terminal(directory: str) -> tuple[int, str]:
     except OSError:
         pass  # the terminal is gone when the last process that held it has ended
     os.close(ours)
-    return process.wait(10), output.decode(errors="replace")
+    return process.wait(20), output.decode(errors="replace")
 
 
 @pytest.mark.at_once(long=True)
 def test_it_shows_recovered_and_failed_jobs():
     with running_demo() as demo:
-        output, _ = demo.process.communicate(timeout=60)
+        output, _ = demo.process.communicate(timeout=100)
         assert demo.process.returncode == 0, output
         demo.assert_nothing_is_left()
     assert re.match(

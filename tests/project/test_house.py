@@ -95,3 +95,25 @@ def test_no_test_uses_a_private_member_of_the_package():
         if isinstance(node, ast.Attribute) and node.attr in private and ast.unparse(node.value) != "self"
     }
     assert found == set()
+
+
+def test_processes_that_tests_start_beside_each_other_have_an_environment_of_their_own():
+    """That of this process changes at the beginning and at the end of each test: tests/support/environment.py."""
+    beside = [path for path in TESTS.rglob("*.py") if "mark.at_once" in path.read_text("utf-8")]
+    helpers = [path for path in (TESTS / "support").glob("*.py") if path.stem != "environment"]
+    calls = [
+        (str(path.relative_to(ROOT)), node)
+        for path in (*beside, *helpers)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("subprocess.run", "subprocess.Popen")
+    ]
+    found = [(where, call.lineno) for where, call in calls if _environment_of(call) in ("", "os.environ")]
+    assert len(calls) > 10
+    assert found == []
+
+
+def _environment_of(call: ast.Call) -> str:
+    """What a call that starts a process gives it as its environment, without what it adds."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "env"]
+    names = {ast.unparse(node) for value in given for node in ast.walk(value) if isinstance(node, ast.Attribute)}
+    return "" if not given else "os.environ" if "os.environ" in names else "its own"

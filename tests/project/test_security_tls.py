@@ -88,7 +88,7 @@ def test_a_broker_and_its_worker_work_over_tls(tls, certificate):
     url, server = tls
     broker = EchoMQBroker(url=f"{url}?ssl_ca_certs={certificate[0]}", middleware=[])
     may_end = threading.Event()
-    actor = dramatiq.actor(lambda: may_end.wait(10), actor_name="work", queue_name="q", broker=broker)
+    actor = dramatiq.actor(lambda: may_end.wait(20), actor_name="work", queue_name="q", broker=broker)
     sent = [actor.send() for _ in "ab"]
 
     with server.client() as plain, working(broker):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from werkzeug.serving import make_server
 
+from .environment import ENVIRONMENT
 from .pages import text_of
 
 
@@ -40,7 +41,7 @@ def served(app: Any) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
-        thread.join(10)
+        thread.join(20)
         server.server_close()
 
 
@@ -59,4 +60,4 @@ def _chromium(url: str, *options: str) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory(prefix="echomq-browser-", ignore_cleanup_errors=True) as profile:
         always = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
         command = [binary, *always, *options, f"--user-data-dir={profile}", url]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=100, check=True)

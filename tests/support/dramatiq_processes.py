@@ -69,7 +69,7 @@ class Workers:
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.master.pid, signal.SIGKILL)  # the session that this master leads, and no other
-        self.master.wait(10)
+        self.master.wait(20)
         self.client.close()
         self._log.close()
 

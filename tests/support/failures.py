@@ -90,7 +90,7 @@ def at_fetch(client: redis.Redis, broker: Broker, message: Message) -> None:
     """A sweeper of BullMQ leaves a job that stalled too often in wait, to be failed at its next fetch."""
     client.hset(f"emq:default:{id_of(message)}", mapping={"defa": LIMIT, "stc": 2, "pb": "host:1"})
     with working(broker, queues={"default"}):
-        broker.join("default", timeout=10_000)
+        broker.join("default", timeout=20_000)
 
 
 #: The ways in which a stall ends in failure.

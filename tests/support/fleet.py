@@ -73,11 +73,11 @@ class Fleet:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(master.pid, signal.SIGKILL)
         for keeper in self._keepers:
-            keeper.join(10)
+            keeper.join(20)
         for master in self.masters:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(master.pid, signal.SIGKILL)
-            master.wait(10)
+            master.wait(20)
         self._log.close()
 
     def pids(self) -> list[int]:

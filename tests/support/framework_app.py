@@ -62,4 +62,4 @@ class App:
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)  # the session that it leads, and no other
-                process.wait(10)
+                process.wait(20)

@@ -76,6 +76,12 @@ def finished(client: redis.Redis) -> tuple[int, int]:
     return counts["completed"], counts["failed"]
 
 
+def fetched_at(client: redis.Redis) -> list[int]:
+    """Return when the completed jobs of ``q`` were fetched, by the clock of Redis, the first one first."""
+    job_ids = client.zrange("emq:q:completed", 0, -1)
+    return sorted(int(client.hget(b"emq:q:" + job_id, "processedOn")) for job_id in job_ids)
+
+
 class Boom(Exception):
     pass
 

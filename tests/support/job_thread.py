@@ -17,7 +17,7 @@ class InAThread:
         self.interrupts: list[BaseException] = []
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
-        assert self.started.wait(10)
+        assert self.started.wait(20)
 
     def run(self) -> None:
         self.broker.emit_before("process_message", self.message)
@@ -35,4 +35,4 @@ class InAThread:
 
     def end(self) -> None:
         self.may_end.set()
-        self.thread.join(10)
+        self.thread.join(20)

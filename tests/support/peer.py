@@ -52,14 +52,14 @@ class Peer:
     def __exit__(self, *_: object) -> None:
         self.kill()
         for reader in self._readers:
-            reader.join(10)
+            reader.join(20)
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             pipe.close()
 
     def kill(self) -> None:
         """End the process at once, as a crash would."""
         self.process.kill()
-        assert self.process.wait(10) == -signal.SIGKILL, self._complaints
+        assert self.process.wait(20) == -signal.SIGKILL, self._complaints
 
     def wait_for(self, *line: object, times: int = 1) -> None:
         """Wait until the process has said a line so often."""
@@ -146,7 +146,7 @@ def _problem_of_node() -> str | None:
     if all((PROGRAMS / "node_modules" / name).exists() for name in wanted):
         return None
     command = ["npm", "ci", "--no-audit", "--no-fund"]
-    installed = subprocess.run(command, cwd=PROGRAMS, capture_output=True, text=True, timeout=100)
+    installed = subprocess.run(command, cwd=PROGRAMS, env=ENVIRONMENT, capture_output=True, text=True, timeout=100)
     return installed.stderr if installed.returncode else None
 
 

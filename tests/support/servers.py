@@ -18,6 +18,10 @@ import redis
 
 from .environment import ENVIRONMENT
 
+#: The options of a server that still has its data after a kill: it hands each write over to the system before it
+#: answers. Where it syncs once a second it holds writes back for as long as a slow disk takes.
+KEEPS_DATA = ("--appendonly", "yes", "--appendfsync", "no")
+
 
 def server_binary() -> str:
     """The server to test with: ``ECHOMQ_TEST_SERVER``, or the embedded Valkey."""
@@ -84,7 +88,8 @@ class Server:
     def start(self) -> None:
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(self.command(), env=ENVIRONMENT, stdout=log, stderr=log)
-        wait_until(self._answers, message=f"the server did not answer: {self.log()}")
+        wait_until(lambda: self._has_ended() or self._answers(), message=f"{self.url} did not answer")
+        assert not self._has_ended(), self.log()  # as when another program has taken the port meanwhile
 
     def command(self) -> list[str]:
         command = [server_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"]
@@ -106,8 +111,11 @@ class Server:
     def _end(self, how: signal.Signals) -> None:
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(10)
+            self.process.wait(20)
             self.process = None
+
+    def _has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
 
     def _answers(self) -> bool:
         try:

@@ -33,7 +33,7 @@ class Terminator:
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(20)
 
     def _run(self) -> None:
         self._loop.run_forever()

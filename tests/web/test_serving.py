@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import signal
 import socket
@@ -18,6 +17,7 @@ import pytest
 
 from dramatiq_echomq.web.server import is_loopback, names_to_trust
 
+from ..support.environment import ENVIRONMENT
 from ..support.operator_data import put_busy_queue
 from ..support.servers import Server, free_port
 
@@ -26,7 +26,7 @@ from ..support.servers import Server, free_port
 def started(*words: str, url: str, **pipes) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
     """The process, what it has said so far, and where its page is."""
     command = [sys.executable, "-m", "dramatiq_echomq", "web", "--url", url, "--port", "0", *words]
-    with subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE, text=True, **pipes) as process:
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, **pipes) as process:
         try:
             said = [process.stderr.readline(), process.stderr.readline()]
             yield process, said, re.search(r"http://[^ ,]+", said[0])[0]
@@ -94,7 +94,7 @@ def test_a_port_that_is_taken_is_said():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "dramatiq_echomq", "web", "--port", str(port)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
 
     assert done.returncode == 4
     assert f"the page cannot be served at 127.0.0.1:{port}: Address already in use" in done.stderr
