@@ -5,11 +5,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
-from typing import Any
 
 import click
 
-from ..errors import QueueNotFound, QueueRefused
+from ..errors import EchoMQError, QueueRefused
 from ..inspection.words import check_summary
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.logtext import on_one_line
@@ -95,7 +94,7 @@ class Sweeps:
                 self._found = self.session.inspector.queue_names()
                 self._trouble_ended("")
             except REDIS_ERRORS as error:
-                self._trouble("", f"{type(error).__name__}: {on_one_line(str(error))}")
+                self._trouble("", error)
         return self._found
 
     def check(self, queue_name: str) -> int | None:
@@ -129,16 +128,13 @@ class Sweeps:
         try:
             self.session.inspector.is_paused(queue_name)  # a check must not create what does not exist
             check = make_check(queue_name)
-        except QueueNotFound as error:
-            self._trouble(queue_name, str(error))
-            return None
-        except (QueueRefused, *REDIS_ERRORS) as error:
-            self._trouble(queue_name, f"{type(error).__name__}: {on_one_line(str(error))}")
+        except (EchoMQError, *REDIS_ERRORS) as error:
+            self._trouble(queue_name, error)
             return None
         self._trouble_ended(queue_name)
         return check
 
-    def tell(self, text: str, **data: Any) -> None:
+    def tell(self, text: str) -> None:
         """Print a line: to stderr, so that stdout has only what checks did."""
         print(f"{_now()} {text}", file=sys.stderr, flush=True)
 
@@ -151,7 +147,9 @@ class Sweeps:
             said = check_summary(check, bool(self.session.settings.report_only))
             print(f"{_now()} {check.queue_name}: {said}", flush=True)
 
-    def _trouble(self, queue_name: str, text: str) -> None:
+    def _trouble(self, queue_name: str, error: Exception) -> None:
+        text = str(error) if isinstance(error, EchoMQError) else f"{type(error).__name__}: {on_one_line(str(error))}"
+        text = f"the script {text}" if isinstance(error, QueueRefused) else text
         if self._troubles.get(queue_name) != text:
             self._troubles[queue_name] = text
             self.tell(f"{queue_name or 'all queues'} cannot be checked for now: {text}")

@@ -35,20 +35,23 @@ def status(session: Session, queue_names: tuple[str, ...], watch: bool, interval
     def look() -> list[QueueInfo]:
         return session.inspector.queues(queue_names or None)
 
+    def shown(queues: list[QueueInfo]) -> FittingTable | str:
+        return overview(queues) if queues else nothing_there(session)
+
     if not watch:
         queues = look()
         problems = [f"{queue.name}: the script {queue.problem}" for queue in queues if queue.problem]
-        session.answer(queues, overview(queues) if queues else nothing_there(session), *problems)
+        session.answer(queues, shown(queues), *problems)
         return UNUSABLE if problems else OK
     try:
         if session.as_json:
             while True:
                 print(json.dumps(plain(look())), flush=True)
                 time.sleep(interval)
-        with Live(overview(look()), console=session.console, auto_refresh=False, screen=False) as live:
+        with Live(shown(look()), console=session.console, auto_refresh=False, screen=False) as live:
             while True:
                 time.sleep(interval)
-                live.update(overview(look()), refresh=True)
+                live.update(shown(look()), refresh=True)
     except KeyboardInterrupt:
         return OK
 

@@ -70,6 +70,14 @@ def test_status_of_nothing_says_so(command):
     assert command("status", "--json").data == []
 
 
+def test_a_watch_of_nothing_says_so(command, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dramatiq_echomq.cli.status.time.sleep", interrupt)
+    assert "There is no queue under the prefix 'emq'" in command("status", "--watch").out
+
+
 @pytest.mark.parametrize(
     ("meta", "more", "expected"),
     [

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from dramatiq_echomq import Settings
+from dramatiq_echomq import QueueRefused, ServerTooOld, Settings
 from dramatiq_echomq.cli.run import Sweeps
 from dramatiq_echomq.cli.session import Session
 
@@ -98,6 +98,33 @@ def test_a_checker_brings_the_jobs_of_a_killed_worker_back_long_before_their_loc
             assert json.loads(process.stdout.readline())["recovered_ids"] == ["a"]
             wait_until(lambda: registered(client) == {})
         assert client.lrange("emq:q:wait", 0, -1) == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            ServerTooOld("6.0.16", "localhost:6379"),
+            "the Redis at localhost:6379 is version 6.0.16: dramatiq-echomq needs",
+        ),
+        (QueueRefused("found a string under emq:q:wait"), "the script found a string under emq:q:wait"),
+        (redis.TimeoutError("late"), "TimeoutError: late"),
+    ],
+    ids=["old", "refused", "silent"],
+)
+def test_a_checker_says_once_what_keeps_it_from_a_check_and_goes_on(client, capsys, monkeypatch, error, expected):
+    def fail(*_):
+        raise error
+
+    put(client, wait=["x"], jobs={"x": {}}, meta={"version": "echomq:1"})
+    sweeps = Sweeps(Session(client, Settings(), False), ["q"])
+    with monkeypatch.context() as patched:
+        patched.setattr("dramatiq_echomq.recovery.checker.StalledChecker._call", fail)
+        assert [sweeps.check("q"), sweeps.check_now("q"), sweeps.check("q")] == [None, False, None]
+    sweeps.check("q")
+    trouble, ended = capsys.readouterr().err.splitlines()
+    assert f" q cannot be checked for now: {expected}" in trouble
+    assert ended.endswith(" q can be checked again")
 
 
 @pytest.mark.parametrize("settings", [{"report_only": True}, {"crash_detection": False}])
