@@ -122,7 +122,7 @@ def test_a_worker_that_cannot_give_back_at_first_gives_all_back_in_order(client,
         add(broker, number)
     order = state(client)["wait"]
     with running(broker, threads=1) as worker:
-        wait_until(lambda: client.llen("emq:q:active") == 1)
+        wait_until(lambda: any(job.runner for job in broker.in_flight.all()))
         faults.plan(REQUEUE, error, has_run=has_run)
         for thread in worker.workers:
             thread.stop()

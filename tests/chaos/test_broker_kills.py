@@ -36,7 +36,7 @@ def test_every_message_runs_though_workers_and_redis_are_killed():
     with two_servers(*KEEPS_DATA) as (server, direct, notes):
         kills, batch, pace = (15, 100, 2.0) if FULL else (3, 100, 1.2)
         messages = kills * batch
-        settings = {"lock_duration": 2000, "stalled_interval": 500, "keep_completed": 10_000}
+        settings = {"lock_duration": 5000, "stalled_interval": 500, "keep_completed": 10_000}
         settings["max_stalled_count"] = int(os.environ.get("ECHOMQ_MAX_STALLED", "10"))
         chance = random.Random(os.environ.get("ECHOMQ_SEED", "7"))
         broker = EchoMQBroker(url=server.url)
@@ -52,7 +52,7 @@ def test_every_message_runs_though_workers_and_redis_are_killed():
                 else:
                     wait_until(lambda: fleet.kill_one(chance))
                 time.sleep(max(ends - time.monotonic(), 0))
-            wait_until(lambda: is_done(direct, messages), timeout=60)
+            wait_until(lambda: is_done(direct, messages), timeout=150)
         assert not left_over(direct)
         ran = [int(number) for number in notes.lrange("ran", 0, -1)]
         starts = notes.llen("started")

@@ -67,7 +67,7 @@ def test_a_worker_follows_a_failover_to_a_replica(server, monkeypatch, drops_con
             for number in range(1, 8):
                 add(broker, number)
             wait_until(lambda: old.llen("emq:q:active") >= 2)
-            wait_until(lambda: new.llen("emq:q:wait") + new.llen("emq:q:active") == 7)
+            wait_until(lambda: (new.llen("emq:q:wait"), new.llen("emq:q:active")) == (5, 2))
             switch.to(replica.port, drop=drops_connections)
             new.replicaof("NO", "ONE")
             old.replicaof("127.0.0.1", replica.port)
@@ -106,8 +106,10 @@ def test_a_worker_goes_on_while_its_connections_are_cut_and_its_scripts_dropped(
     cutting = threading.Event()
 
     def cut() -> None:
+        pause = 0.02
         with server.client() as direct:
-            while not cutting.wait(0.02):
+            while not cutting.wait(pause):
+                pause *= 1.02  # a slow machine gets on in the end
                 direct.script_flush()
                 direct.client_kill_filter(_type="normal", skipme=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import threading
@@ -96,16 +97,18 @@ def newly_registered(direct: redis.Redis) -> int:
     return 0
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_sentinel_may_make_a_replica_the_master():
     with sentinel_of_two() as (master, sentinel):
         released, ran = threading.Event(), []
 
         def work(number: int) -> None:
             ran.append(number)
-            released.wait(60)
+            released.wait(200)
 
-        brokers = [EchoMQBroker(client=sentinel.master_for(NAME, socket_timeout=2), middleware=[]) for _ in range(2)]
+        # A Sentinel that has stood still for 2 s does nothing for the next 30.
+        master_for = functools.partial(sentinel.master_for, NAME, socket_timeout=2)
+        brokers = [EchoMQBroker(client=master_for(), middleware=[], lock_duration=180_000) for _ in range(2)]
         for broker in brokers:
             broker.add_middleware(StalledCheckerMiddleware())
             dramatiq.actor(work, broker=broker, actor_name="work", queue_name="q")
@@ -119,9 +122,9 @@ def test_sentinel_may_make_a_replica_the_master():
             ending.callback(released.set)
             wait_until(lambda: len(ran) == 4)
             master.kill()
-            wait_until(lambda: port_of_master(sentinel) not in (0, master.port), timeout=40)
-            direct = sentinel.master_for(NAME, socket_timeout=2)
-            wait_until(lambda: newly_registered(direct) == 2, timeout=40)
+            wait_until(lambda: port_of_master(sentinel) not in (0, master.port), timeout=90)
+            direct = master_for()
+            wait_until(lambda: newly_registered(direct) == 2, timeout=60)
             time.sleep(5)
             released.set()
             wait_until(lambda: direct.zcard("emq:q:completed") == 4, timeout=40)

@@ -56,7 +56,7 @@ class Workers:
 
     def __enter__(self) -> Workers:
         try:
-            wait_until(lambda: len(self.pids()) == self.processes or self.master.poll() is not None)
+            wait_until(lambda: len(self.pids()) == self.processes or self.master.poll() is not None, timeout=60)
             assert self.master.poll() is None, self.log()
         except BaseException:
             self.kill()
@@ -73,7 +73,7 @@ class Workers:
         self.client.close()
         self._log.close()
 
-    def terminate(self, timeout: float = 20) -> int:
+    def terminate(self, timeout: float = 60) -> int:
         """Ask the master to end, and wait for it."""
         self.master.terminate()
         return self.master.wait(timeout)

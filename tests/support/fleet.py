@@ -61,7 +61,7 @@ class Fleet:
         try:
             for keeper in self._keepers:
                 keeper.start()
-            wait_until(lambda: self.notes.hlen("pids") >= len(self.masters), message="not all have booted")
+            wait_until(lambda: self.notes.hlen("pids") >= len(self.masters), timeout=60, message="not all have booted")
         except BaseException:
             self.__exit__()
             raise
@@ -105,7 +105,7 @@ class Fleet:
         """Ask all masters to end, if they were not asked before, and wait for them. Returns their exit codes."""
         if not self._ending.is_set():
             self.ask_to_end()
-        return [master.wait(20) for master in self.masters]
+        return [master.wait(60) for master in self.masters]
 
     def log(self) -> str:
         self._log.seek(0)

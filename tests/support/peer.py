@@ -63,12 +63,12 @@ class Peer:
 
     def wait_for(self, *line: object, times: int = 1) -> None:
         """Wait until the process has said a line so often."""
-        wait_until(lambda: self.said.count(list(line)) >= times or self._has_ended(), message=f"{line} was not said")
+        wait_until(lambda: self.said.count(list(line)) >= times or self._has_ended(), 60, f"{line} was not said")
         assert self.said.count(list(line)) >= times, (self.said, self._complaints)
 
     def wait_for_death(self) -> None:
         """Wait until the process has killed itself."""
-        assert self.process.wait(20) == -signal.SIGKILL, self._complaints
+        assert self.process.wait(60) == -signal.SIGKILL, self._complaints
 
     def tell(self, line: object) -> None:
         print(json.dumps(line), file=self.process.stdin, flush=True)
@@ -103,7 +103,7 @@ class Node:
         """Run the body of an async function, with what shell.mjs gives it, and return what it returns."""
         self._shell.tell(code)
         self._answered += 1
-        wait_until(lambda: len(self._shell.said) >= self._answered, message=f"no answer to {code}")
+        wait_until(lambda: len(self._shell.said) >= self._answered, 60, f"no answer to {code}")
         answer, error = self._shell.said[self._answered - 1]
         assert error is None, error
         return answer
