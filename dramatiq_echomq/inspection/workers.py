@@ -1,6 +1,6 @@
 """Which workers are connected.  They name the connection on which they wait after its queue.  Those of EchoMQBroker
-have another one, named after themselves, which they register in their queues unless ``crash_detection`` is off: on a
-cluster and without the right to the first name, it shows them.
+have another one, named after themselves, which they register in their queues unless ``crash_detection`` is off: it
+shows those as well that have not waited yet.
 """
 
 from __future__ import annotations
