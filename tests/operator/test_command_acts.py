@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import io
+
 import click
+import dramatiq
 import pytest
 from dramatiq import Message
 from dramatiq.brokers.redis import RedisBroker
+from dramatiq.brokers.stub import StubBroker
+from rich.console import Console
+
+from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq.cli.session import Session
 
 from ..support.operator_data import MESSAGE_ID, message_data, put_busy_queue
 from ..support.queue_data import NOW, put, state
@@ -110,6 +118,22 @@ def test_messages_of_a_redis_broker_are_moved(client, command):
     assert command("migrate", "--app", "no_such_module").code == 2
 
 
+def test_messages_are_moved_with_the_options_of_the_actors_of_an_app(client, command, monkeypatch):
+    old, new = RedisBroker(client=client, middleware=[]), EchoMQBroker(client=client, middleware=[])
+    dramatiq.actor(lambda: None, broker=new, actor_name="send", queue_name="mails", max_stalled_count=3)
+    old.declare_queue("mails")
+    old.enqueue(Message("mails", "send", (), {}, {}))
+    brokers = [StubBroker(), new]
+    monkeypatch.setattr("dramatiq_echomq.cli.migrate.get_broker", lambda: brokers.pop(0))
+
+    refused, done = command("migrate", "--app", "json"), command("migrate", "--app", "json")
+
+    assert (refused.code, refused.err) == (2, "Error: the broker of json is a StubBroker and no EchoMQBroker\n")
+    assert done.out == "mails: 1 waiting, 0 delayed, 0 dead moved\n"
+    (job,) = command("jobs", "mails", "--json").data
+    assert job["opts"]["maxStalledCount"] == 3
+
+
 @pytest.mark.usefixtures("worker_of_q")
 @pytest.mark.parametrize("answer", [(), ("--json",)], ids=["people", "programs"])
 def test_the_doctor_shows_what_it_repairs(client, command, answer):
@@ -134,6 +158,33 @@ def test_the_doctor_says_that_nobody_runs_the_jobs_there_are(client, command):
     assert found.code == 1
     assert found.out.startswith("no-worker: jobs wait or are active, and no worker is connected")
     assert "(1 waiting, 1 active).\n    to do: start a worker" in found.out
+
+
+@pytest.fixture
+def terminal(monkeypatch) -> io.StringIO:
+    """What a terminal is shown."""
+    shown = io.StringIO()
+    monkeypatch.setattr(Session, "console", Console(file=shown, force_terminal=True, width=250))
+    return shown
+
+
+def test_on_a_terminal_one_sees_how_far_the_doctor_is(client, command, terminal):
+    put(client, jobs={name: {} for name in "abc"}, meta={"version": "echomq:1"})
+
+    assert command("doctor", "q").code == 1
+
+    assert "looking again, nowhere: " in terminal.getvalue()
+    assert "jobs that no list of the queue has" in terminal.getvalue()
+
+
+def test_on_a_terminal_one_sees_how_far_a_retry_of_many_is(client, command, terminal, monkeypatch):
+    monkeypatch.setattr("dramatiq_echomq.cli.actions.MANY", 3)
+    put(client, jobs={name: {} for name in "abc"}, failed=dict.fromkeys("abc", 1), meta={"version": "echomq:1"})
+
+    assert command("retry", "q", "--all").code == 0
+
+    assert "100%" in terminal.getvalue()
+    assert sorted(state(client)["wait"]) == ["a", "b", "c"]
 
 
 def test_the_doctor_asks_before_a_repair(client, command, monkeypatch):

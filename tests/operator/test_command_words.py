@@ -7,6 +7,7 @@ import json
 import pytest
 import redis
 
+from dramatiq_echomq import ServerTooOld
 from dramatiq_echomq.cli import main
 
 from ..support.operator_data import put_busy_queue
@@ -91,12 +92,17 @@ def test_a_bad_url_in_the_environment_is_said_to_come_from_there(capsys, monkeyp
     [
         (redis.ResponseError("DB index is out of range"), "DB index is out of range. Look at --url, or at REDIS_URL."),
         (redis.ResponseError("OOM command not allowed"), "OOM command not allowed.\n"),
+        (redis.exceptions.NoPermissionError("no right to run 'scan'"), "this Redis user may not do that: no right to"),
+        (
+            ServerTooOld("6.0.16", "localhost:6379"),
+            "the Redis at localhost:6379 is version 6.0.16: dramatiq-echomq needs",
+        ),
         (
             redis.exceptions.MovedError("3999 127.0.0.1:6381"),
             "another node of this cluster holds these queues: --url redis://127.0.0.1:6381",
         ),
     ],
-    ids=["database", "full", "cluster"],
+    ids=["database", "full", "right", "old", "cluster"],
 )
 def test_what_redis_refuses_is_told_with_what_can_be_done(command, monkeypatch, error, expected):
     def refuse(*_):
