@@ -159,7 +159,7 @@ def _next_of_active(queue: QueueInfo, details: JobDetails, active: ActiveJob | N
     if job.lock_ttl == -1:
         yield "Its lock never ends, so it will never count as stalled. Only its worker or a person can end it."
     elif job.lock_ttl is not None:
-        yield f"Its worker holds the lock, which would end in {duration(job.lock_ttl)} if it were not renewed."
+        yield f"Its lock is held, and ends in {duration(job.lock_ttl)} unless its worker renews it."
         yield from _if_worker_died(queue, details)
     else:
         verdict = active.verdict if active else "mark"
@@ -182,6 +182,7 @@ def _if_worker_died(queue: QueueInfo, details: JobDetails) -> Iterator[str]:
             f"another crash_grace, whoever checks {_fate('')} at once."
         )
     elif details.is_worker_registered and _is_away(queue, details.job.worker):
+        otherwise = "that not seen"
         yield (
             f"Its worker is not connected. When that lasts for {grace:g} s, or another crash_grace, whoever checks "
             f"{_fate('')}. If nobody does, {RUN_A_CHECKER}."

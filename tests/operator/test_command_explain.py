@@ -36,7 +36,7 @@ def test_explain_tells_each_stall_and_what_comes_next(client, command):
         ({"active": ["a"], "stalled": {"a"}}, "The next check brings it back to wait."),
         ({"active": ["a"], "jobs": {"a": {"stc": "1"}}}, "the one after fails it, for it has stalled too often."),
         ({"active": ["a"]}, "No check was made lately. If none comes, run workers with StalledCheckerMiddleware"),
-        ({"active": ["a"], "locks": ["a"]}, "Its worker holds the lock, which would end in "),
+        ({"active": ["a"], "locks": ["a"]}, "Its lock is held, and ends in "),
         ({"active": ["a"], "a:lock": "token"}, "Its lock never ends"),
         ({"wait": ["a"]}, "No worker of this queue is connected"),
         ({"wait": ["a"], "meta": {"concurrency": "0"}}, "As many jobs are active as the queue allows (0)"),
@@ -93,6 +93,7 @@ def test_explain_says_that_the_worker_of_a_job_is_not_connected(client, command)
 
     assert "Its worker is not connected. When that lasts for 3 s, or another crash_grace, whoever checks" in said
     assert "If nobody does, run workers with StalledCheckerMiddleware, or `dramatiq-echomq run`." in said
+    assert "Were that not seen, the check after the end of the lock would mark the job" in said
 
 
 def test_explain_says_of_a_worker_that_is_not_registered_that_its_lock_must_end(client, command):
