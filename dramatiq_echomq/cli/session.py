@@ -140,7 +140,7 @@ def _with_options(verb: Callable[..., Any], settings: Iterable[str]) -> Callable
     options = [
         *(_SETTINGS[name] for name in settings),
         click.option("--url", envvar="REDIS_URL", metavar="URL", help=f"The Redis.  [REDIS_URL; else {DEFAULT_URL}]"),
-        click.option("--prefix", metavar="TEXT", help="Of all keys.  [DRAMATIQ_ECHOMQ_PREFIX; else emq]"),
+        click.option("--prefix", metavar="TEXT", help="What all keys begin with.  [DRAMATIQ_ECHOMQ_PREFIX; else emq]"),
         click.option("--json", "as_json", is_flag=True, help="Answer in JSON, for programs."),
     ]
     for option in reversed(options):
