@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
@@ -107,11 +108,13 @@ def test_nothing_but_that_is_said_while_redis_is_down(caplog):
 def test_the_command_answers_prometheus_until_it_is_told_to_stop(ending):
     with Server() as server, redis.Redis.from_url(server.url) as client:
         put(client, "images", wait=["a"], jobs={"a": {}}, **EXISTS)
-        command = [sys.executable, "-m", "dramatiq_echomq", "metrics", "--port", "0", "--url", server.url]
+        command = [sys.executable, "-m", "dramatiq_echomq", "metrics", "--port", "0", "--json", "--url", server.url]
         environment = {**ENVIRONMENT, "PROMETHEUS_MULTIPROC_DIR": ""}
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, env=environment, **pipes) as process:
             try:
                 url = process.stderr.readline().split()[-1]
+                assert json.loads(process.stdout.readline()) == {"url": url}
                 with urllib.request.urlopen(url, timeout=20) as answer:
                     assert 'dramatiq_echomq_queue_jobs{queue_name="images",state="wait"} 1.0' in answer.read().decode()
                 server.kill()
