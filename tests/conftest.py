@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 import pytest
 import redis
 from freezegun import freeze_time
+from hypothesis import HealthCheck, settings
 
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.protocol import scripts
@@ -17,6 +18,15 @@ from .support.distribution import Distribution, pytest_xdist_auto_num_workers  #
 from .support.peer import Node, ready_node
 from .support.queue_data import NOW
 from .support.servers import Server
+
+# The same examples in each run, however long they take, so that none fails by chance; others with ECHOMQ_EXPLORE=1.
+settings.register_profile(
+    "tests",
+    derandomize=os.environ.get("ECHOMQ_EXPLORE") != "1",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:

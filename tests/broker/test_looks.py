@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dramatiq_echomq import QueueRefused
@@ -16,7 +16,7 @@ from dramatiq_echomq.protocol.keys import QueueKeys
 from ..support.queue_data import FIELDS, LOCK, META, NOW, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
-TRIED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TRIED = settings(max_examples=60)
 
 #: The fields of jobs to fetch, by what is odd about them; None has no hash.
 TO_FETCH = {

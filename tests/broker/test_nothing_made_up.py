@@ -7,7 +7,7 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dramatiq_echomq import EchoMQBroker, QueueInspector, StalledChecker
@@ -97,7 +97,7 @@ class Queue:
 STEPS = [name for name, value in vars(Queue).items() if callable(value) and name[0] != "_" and name != "id"]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1_000)), max_size=60))
 def test_whatever_happens(client, steps):
     client.flushdb()

@@ -39,7 +39,7 @@ def test_delayed_messages_run_when_they_are_due_and_not_before(full_broker, ran)
         full_broker.join("default", timeout=20_000)
 
     assert list(ran) == ["now", "a", "b", "c"]
-    assert all(delays[name] - 2 <= ran[name] - now < delays[name] + 3_000 for name in ran)
+    assert all(delays[name] - 2 <= ran[name] - now < delays[name] + 20_000 for name in ran)
 
 
 def test_an_eta_set_by_hand_is_waited_for_and_not_seen_by_the_worker(client, full_broker, ran):

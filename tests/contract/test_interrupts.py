@@ -17,9 +17,9 @@ from ..support.servers import wait_until
 
 def work_on(events: list, *, until=lambda: False) -> None:
     """Run Python code until an interrupt comes, and note it."""
-    events.append("started")
     try:
-        deadline = time.monotonic() + 10
+        events.append("started")
+        deadline = time.monotonic() + 20
         while time.monotonic() < deadline and not until():
             time.sleep(0.005)
     except Interrupt as interrupt:
@@ -39,7 +39,7 @@ def test_a_time_limit_interrupts_an_actor(client, full_broker):
         if isinstance(middleware, dramatiq.middleware.TimeLimit):
             middleware.interval = 20
 
-    @dramatiq.actor(broker=full_broker, time_limit=100, max_retries=0)
+    @dramatiq.actor(broker=full_broker, time_limit=300, max_retries=0)
     def work():
         work_on(events)
 

@@ -12,7 +12,7 @@ from dramatiq.middleware import AsyncIO, Callbacks, Retries, SkipMessage
 from dramatiq.results import Results, ResultTimeout
 from dramatiq.results.backends import StubBackend
 
-from dramatiq_echomq import EchoMQBroker, LockLost, StalledChecker
+from dramatiq_echomq import EchoMQBroker, LockLost, StalledCheck, StalledChecker
 
 from ..support.brokers import working
 from ..support.job_data import id_of, take
@@ -61,11 +61,11 @@ def broker(client, ends, backend):
 class Work:
     """An actor that works on until it may end, and what became of it."""
 
-    def __init__(self, broker: EchoMQBroker, *, swallows: bool = False) -> None:
+    def __init__(self, broker: EchoMQBroker, *, swallows: bool = False, **options: object) -> None:
         self.interrupts: list[type] = []
         self.started, self.may_end = threading.Event(), threading.Event()
         self.swallows = swallows
-        options = {"store_results": True, "on_failure": "told", "on_success": "told", "queue_name": "q"}
+        options |= {"store_results": True, "on_failure": "told", "on_success": "told", "queue_name": "q"}
         self.actor = dramatiq.actor(self.run, actor_name="work", broker=broker, **options)
         dramatiq.actor(lambda *_: None, actor_name="told", broker=broker, queue_name="told")
         self.message = self.actor.send()
@@ -166,14 +166,17 @@ def test_a_job_that_is_lost_before_a_thread_starts_it_is_not_run_and_no_middlewa
 
 
 def test_a_long_job_keeps_its_lock_while_checks_go_by(client, broker):
-    work = Work(broker)
+    work = Work(broker, lock_duration=8_000)
 
     with working(broker, queues={"q"}):
         assert work.started.wait(20)
-        deadline = time.monotonic() + 1.5
-        while time.monotonic() < deadline:
-            assert StalledChecker(client).check("q").marked == 0
+        lock, renewals = f"emq:q:{id_of(work.message)}:lock", 0
+        left = client.pttl(lock)
+        while renewals < 4:
+            assert StalledChecker(client).check("q") == StalledCheck("q")
             time.sleep(0.02)
+            left, before = client.pttl(lock), left
+            renewals += left > before
         work.may_end.set()
         broker.join("q", timeout=20_000)
 

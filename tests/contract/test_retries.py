@@ -124,7 +124,7 @@ def test_a_retry_exception_says_when_to_try_again(full_broker):
     with working(full_broker):
         full_broker.join("default", timeout=20_000)
 
-    assert 0.15 <= calls[1] - calls[0] < 5
+    assert 0.15 <= calls[1] - calls[0] < 14  # and not the backoff of Retries
 
 
 def test_on_retry_exhausted_is_told(full_broker):

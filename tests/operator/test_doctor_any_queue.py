@@ -6,7 +6,7 @@ import threading
 
 import pytest
 import redis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ..support.operator_data import repaired
@@ -17,7 +17,7 @@ PLACES = st.sets(st.sampled_from(["wait", "paused", "active", "delayed", "priori
 pytestmark = pytest.mark.usefixtures("clock")
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(
     jobs=st.dictionaries(
         st.sampled_from("abcd"),

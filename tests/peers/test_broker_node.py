@@ -108,7 +108,7 @@ def test_a_delayed_job_of_node_runs_when_it_is_due(node, client, worker):
     wait_until(lambda: is_idle(client))
     job_id = node.run('return (await queue("q").add("resize", {}, { delay: 300 })).id')
     job = finished(node, job_id)
-    assert 300 <= job["processedOn"] - job["timestamp"] < 3_000
+    assert 300 <= job["processedOn"] - job["timestamp"] < 9_000  # for which a worker waits that is not woken
 
 
 def test_jobs_of_node_run_in_the_order_of_their_priorities(node, client, broker):

@@ -82,7 +82,7 @@ def test_a_delayed_and_a_prioritized_job_of_bullmq_run(queue, broker, client):
         urgent = queue(lambda q: q.add("resize", [], {"priority": 5})).id
         job = finished(queue, delayed)
         finished(queue, urgent)
-    assert 300 <= job.processedOn - job.timestamp < 3_000
+    assert 300 <= job.processedOn - job.timestamp < 9_000  # for which a worker waits that is not woken
 
 
 def test_bullmq_and_dramatiq_pause_and_resume_each_other(queue, broker, client):

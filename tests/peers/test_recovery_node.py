@@ -110,7 +110,7 @@ def test_the_job_of_a_living_worker_is_never_touched():
         job_id = node.run('return (await queue("q").add("work", {})).id')
         lock = f"emq:q:{job_id}:lock"
         checker = StalledChecker(client)
-        with node.worker("q", "hold", lockDuration=5000, lockRenewTime=150) as holder:
+        with node.worker("q", "hold", lockDuration=20_000, lockRenewTime=150) as holder:
             holder.wait_for("took", job_id)
             renewals, left = 0, client.pttl(lock)
             while renewals < 4:

@@ -133,7 +133,7 @@ def test_the_job_of_a_living_worker_is_never_touched():
         job_id = add(queue)
         lock = f"emq:q:{job_id}:lock"
         checker = StalledChecker(client)
-        with worker("hold", '{"lockDuration": 5000, "lockRenewTime": 150}') as holder:
+        with worker("hold", '{"lockDuration": 20000, "lockRenewTime": 150}') as holder:
             holder.wait_for("took", job_id)
             renewals, left = 0, client.pttl(lock)
             while renewals < 4:

@@ -137,7 +137,7 @@ from dramatiq_echomq import StalledChecker
 StalledChecker(redis.Redis(port=1))
 sys.exit("dramatiq" in sys.modules or threading.active_count() > 1)
 """
-    assert subprocess.run([sys.executable, "-c", program], timeout=30).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], timeout=100).returncode == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")

@@ -54,7 +54,7 @@ WORKER = """
     (sweeper,) = [thread for thread in threading.enumerate() if thread.name == "dramatiq-echomq-sweeper"]
     started = time.monotonic()
     worker.stop()
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 20
     assert not sweeper.is_alive()
     print("turns of others", len(turns) > 10)
 """
@@ -65,7 +65,7 @@ def test_under_gevent_jobs_are_recovered_and_no_other_greenlet_is_held_up():
     with Server() as server, server.client() as client:
         put(client, active=["a"], jobs={"a": {}})
         command = [sys.executable, "-c", textwrap.dedent(WORKER), server.url]
-        worker = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+        worker = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=100)
         assert worker.returncode == 0, worker.stderr
         assert worker.stdout == "recovered q a\nturns of others True\n"
         assert state(client)["wait"] == ["a"]

@@ -67,7 +67,7 @@ def run(program: str, tmp_path) -> list[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=100,
     ).stdout
     return printed.splitlines()
 

@@ -15,7 +15,7 @@ const process_job = async (job) => {
 const worker = new Worker(queue, process_job, {
   connection: { url },
   prefix: "emq",
-  lockDuration: 500,
+  lockDuration: mode === "finish" ? 30000 : 500,
   drainDelay: 1,
   skipStalledCheck: true,
   ...JSON.parse(options),

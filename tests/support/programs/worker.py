@@ -10,7 +10,7 @@ import sys
 
 from bullmq import Worker
 
-DEFAULTS = {"prefix": "emq", "lockDuration": 500, "drainDelay": 1, "stalledInterval": 3_600_000}
+DEFAULTS = {"prefix": "emq", "drainDelay": 1, "stalledInterval": 3_600_000}
 
 
 def say(*words: object) -> None:
@@ -26,7 +26,9 @@ async def main(url: str, queue: str, mode: str, options: str = "{}") -> None:
             await asyncio.Event().wait()
         return f"done by {mode}"
 
-    worker = Worker(queue, process_job, {"connection": url, **DEFAULTS, **json.loads(options)})
+    lock_duration = 30_000 if mode == "finish" else 500
+    own = {"connection": url, "lockDuration": lock_duration, **DEFAULTS, **json.loads(options)}
+    worker = Worker(queue, process_job, own)
     worker.on("completed", lambda job, result: say("completed", job.id))
     worker.on("failed", lambda job, error: say("failed", job.id, str(error)))
     worker.on("error", lambda *problem: print(*problem, file=sys.stderr, flush=True))
