@@ -5,7 +5,7 @@ import copy
 import inspect
 from logging import getLogger
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 import redis
@@ -76,6 +76,9 @@ def client_of_url(url: str, **parameters: Any) -> redis.Redis:
     parts = urlsplit(url)
     if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
         raise ValueError("what looks like a path is the end of a password")
+    database = unquote(parts.path).replace("/", "")
+    if parts.scheme != "unix" and database and not (database.isascii() and database.isdecimal()):
+        raise ValueError("redis-py would take database 0")
     client = redis.Redis.from_url(url, **{**_patient(), **parameters})
     pool = client.connection_pool
     pool.connection_class(**pool.connection_kwargs)  # finds options that there are not

@@ -134,6 +134,8 @@ MALFORMED = [
     f"redis://:12?{SECRET}@127.0.0.1:1",
     f"redis://:12#{SECRET}@127.0.0.1:1",
     f"redis://:{SECRET}@127.0.0.1:99999",
+    f"redis://:{SECRET}@127.0.0.1/mydb",
+    f"redis://:{SECRET}@127.0.0.1/O",
     f"redis://:{SECRET}@127.0.0.1:port",
     f"redis://:{SECRET}@[::1",
     f"http://:{SECRET}@127.0.0.1",
