@@ -30,21 +30,24 @@ def require_milliseconds(name: str, value: Any, *, minimum: int, source: str = "
     probably meant in seconds.
 
     Raises:
-      SettingError: For anything else than a whole number from `minimum`.
+      SettingError: For anything else than a whole number from `minimum` to
+        :data:`LARGEST_NUMBER`.
     """
     if not is_whole_number(value) or not minimum <= value <= LARGEST_NUMBER:
-        raise SettingError(name, source, value, milliseconds_in_words(value, minimum=minimum))
+        allowed = f"a whole number of at least {minimum} ms{milliseconds_hint(value, minimum=minimum)}"
+        raise SettingError(name, source, value, allowed)
     return value
 
 
-def milliseconds_in_words(value: Any, *, minimum: int) -> str:
-    """Return what a duration must be and, where this one is in seconds, what was meant."""
-    allowed = f"a whole number of at least {minimum} ms"
+def milliseconds_hint(value: Any, *, minimum: int) -> str:
+    """Return what an error is to add about a duration that is not allowed: how
+    long it may be at most, or what was meant when it is in seconds.
+    """
     if is_whole_number(value) and value > LARGEST_NUMBER:
-        return f"a whole number of at most {LARGEST_NUMBER} ms"
+        return f" and at most {LARGEST_NUMBER} ms"
     if is_whole_number(value) and 0 < value < minimum <= value * 1_000:
-        return f"{allowed}; did you mean {value * 1_000} ({value} s)?"
-    return allowed
+        return f"; did you mean {value * 1_000} ({value} s)?"
+    return ""
 
 
 def is_whole_number(value: Any) -> TypeGuard[int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dramatiq import Message
@@ -18,7 +19,7 @@ from dramatiq import Message
 from ..errors import SettingError
 from ..protocol.logtext import on_one_line
 from ..settings import SHORTEST_LOCK
-from ..validation import LARGEST_NUMBER, milliseconds_in_words
+from ..validation import LARGEST_NUMBER, is_whole_number, milliseconds_hint
 
 #: The largest priority that BullMQ knows.
 MAX_PRIORITY = 2**21
@@ -31,21 +32,13 @@ class Check:
     Parameters:
       allowed(str): The same in words.
       fits(Callable): Tells whether a value is that.
+      hint(Callable): Returns what an error is to add about a value that is
+        not, say what was probably meant.
     """
 
     allowed: str
     fits: Callable[[Any], bool]
-
-    def in_words_for(self, value: Any) -> str:
-        """Return what would have been right where this value is not."""
-        return self.allowed
-
-
-class LockDuration(Check):
-    """What the duration of a lock must be."""
-
-    def in_words_for(self, value: Any) -> str:
-        return milliseconds_in_words(value, minimum=SHORTEST_LOCK)
+    hint: Callable[[Any], str] = lambda value: ""
 
 
 def require_message(message: Message[Any]) -> None:
@@ -76,7 +69,7 @@ def require_options(options: Mapping[str, Any], source: str) -> None:
         for name, value in options.items():
             check = MESSAGE_OPTIONS.get(name)
             if check is not None and not check.fits(value):
-                raise SettingError(name, source, value, check.in_words_for(value))
+                raise SettingError(name, source, value, check.allowed + check.hint(value))
         if target := options.get("pipe_target"):
             pending.append((target["options"], f"option of the pipe_target in an {source}"))
         for callback in options.get("group_completion_callbacks") or ():
@@ -127,9 +120,14 @@ def _are_messages(value: Any) -> bool:
 
 def _whole_number(minimum: int, maximum: int = LARGEST_NUMBER) -> Check:
     def fits(value: Any) -> bool:
-        return value is None or (isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum)
+        return value is None or (is_whole_number(value) and minimum <= value <= maximum)
 
     return Check(f"a whole number from {minimum} to {maximum}, or None", fits)
+
+
+def _milliseconds(minimum: int) -> Check:
+    hint = partial(milliseconds_hint, minimum=minimum)
+    return Check(f"None or a whole number of at least {minimum} ms", _whole_number(minimum).fits, hint)
 
 
 def _or_first(check: Check) -> Check:
@@ -144,7 +142,6 @@ def _or_unset(check: Check) -> Check:
 _A_NUMBER = Check(f"a number of at most {LARGEST_NUMBER}", _is_number)
 _A_LIMIT = Check(f"a number of at most {LARGEST_NUMBER} or infinity", _is_limit)
 _A_LIMIT_OR_NONE = Check(f"{_A_LIMIT.allowed}, or None", lambda value: value is None or _is_limit(value))
-_A_DURATION = _whole_number(SHORTEST_LOCK)
 _AN_ACTOR = _or_unset(Check("the name of an actor", _is_name))
 
 #: By the name of an option, what Dramatiq's middleware and this broker can work with.
@@ -170,10 +167,10 @@ MESSAGE_OPTIONS: dict[str, Check] = {
     # Results
     "result_ttl": Check(
         f"a whole number of at most {LARGEST_NUMBER}",
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and _is_number(value),
+        lambda value: is_whole_number(value) and _is_number(value),
     ),
     # EchoMQBroker
     "max_stalled_count": _whole_number(0),
-    "lock_duration": LockDuration(_A_DURATION.allowed, _A_DURATION.fits),
+    "lock_duration": _milliseconds(SHORTEST_LOCK),
     "broker_priority": _or_first(_whole_number(0, MAX_PRIORITY)),
 }

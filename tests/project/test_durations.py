@@ -105,8 +105,28 @@ def test_seconds_in_the_settings_of_django_are_refused(monkeypatch, name):
 def test_seconds_as_an_option_of_an_actor_are_refused_when_it_is_declared(broker):
     with pytest.raises(SettingError) as caught:
         dramatiq.actor(lambda: None, actor_name="work", broker=broker, lock_duration=30)
-    assert str(caught.value) == told("option of actor 'work'", "lock_duration", 30)
+    assert str(caught.value) == (
+        "lock_duration (option of actor 'work') is 30, but it must be None or a whole number of at least 100 ms; "
+        "did you mean 30000 (30 s)?"
+    )
     assert broker.get_declared_actors() == set()
+
+
+@pytest.mark.parametrize("value", [0, -5, 1.5, "30", True, 2**53])
+def test_nothing_is_guessed_of_an_option_where_no_seconds_were_meant(broker, value):
+    most = f" and at most {LARGEST_NUMBER} ms" if value == 2**53 else ""
+    for declared in (
+        lambda: dramatiq.actor(lambda: None, actor_name="work", broker=broker, lock_duration=value),
+        lambda: broker.enqueue(dramatiq.Message("q", "work", (), {}, {"lock_duration": value})),
+    ):
+        with pytest.raises(SettingError, match=rf"None or a whole number of at least 100 ms{most}$"):
+            declared()
+
+
+def test_the_least_is_accepted_as_an_option(client, broker):
+    work = dramatiq.actor(lambda: None, actor_name="work", broker=broker, lock_duration=100)
+    for message in (work.send(), work.send_with_options(lock_duration=100)):
+        assert client.hget(f"emq:default:{message.options['echomq_job_id']}", "opts") == b'{"lockDuration": 100}'
 
 
 @pytest.mark.parametrize("way", ["enqueue", "enqueue_many", "delayed", "pipeline"])
@@ -126,5 +146,5 @@ def test_seconds_as_an_option_of_a_message_are_refused_before_anything_is_writte
     error = caught.value.__cause__ or caught.value
     assert isinstance(error, SettingError)
     assert "option of the" in str(error)
-    assert str(error).endswith("is 30, but it must be a whole number of at least 100 ms; did you mean 30000 (30 s)?")
+    assert str(error).endswith("must be None or a whole number of at least 100 ms; did you mean 30000 (30 s)?")
     assert client.keys() == []
