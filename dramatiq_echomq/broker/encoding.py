@@ -38,7 +38,7 @@ def message_from(job: FetchedJob, queue_name: str) -> Message[Any]:
     message = dramatiq_message_from(job, queue_name)
     if message is not None:
         return message
-    args, kwargs = _foreign_arguments(job)
+    args, kwargs = foreign_arguments_of(job)
     job_id = id_to_text(job.job_id)
     return Message(
         queue_name=queue_name,
@@ -98,12 +98,20 @@ def actor_name_of(job: FetchedJob) -> str:
     return on_one_line(job.name.decode("utf-8", "replace"))
 
 
-def _foreign_arguments(job: FetchedJob) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def foreign_arguments_of(job: FetchedJob) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments in the data of a job that holds no message.
+
+    Raises:
+      UndecodableJob: When the data is not JSON either.
+    """
     try:
         value = json.loads(job.data)
     except (ValueError, RecursionError) as error:
         name, fault = actor_name_of(job), on_one_line(str(error))
-        raise UndecodableJob(f"the data of job {name!r} is neither a Dramatiq message nor JSON: {fault}") from None
+        raise UndecodableJob(
+            f"the data of job {name!r} is neither a Dramatiq message nor JSON: {fault}. Send JSON, or give this "
+            "program the encoder of the sender (dramatiq.set_encoder)"
+        ) from None
     return foreign_arguments(value)
 
 

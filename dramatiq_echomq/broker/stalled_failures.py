@@ -16,7 +16,7 @@ from ..protocol.records import STALLED, FailedJob
 from ..protocol.replies import failed_job_from
 from ..protocol.scripts import load
 from ..signals import RecoveringMiddleware, RecoverySignals
-from .encoding import dramatiq_message_from
+from .encoding import UndecodableJob, dramatiq_message_from, foreign_arguments_of
 from .failure_hooks import OUTAGES, tell_failure
 from .jobs import FetchedJob, JobMessage
 
@@ -88,26 +88,36 @@ class StalledFailures(RecoverySignals):
             if message is not None:
                 tell_failure(broker, message, JobStalled(failed.reason, failed.stalls, failed.worker))
         except (Interrupt, *OUTAGES) as error:
-            ids = ids_text([failed.job_id])
-            self.logger.warning("The failure of stalled job %s is told later: %s", ids, type(error).__name__)
+            self._warn(queue_name, failed, "is told later", type(error).__name__)
             return False
-        except Exception:
-            ids = ids_text([failed.job_id])
-            self.logger.warning("The failure of stalled job %s could not be told.", ids, exc_info=True)
+        except UndecodableJob as error:
+            self._warn(queue_name, failed, "is told to no middleware, nor to who waits for its result", error)
+        except Exception as error:
+            self._warn(queue_name, failed, "could not be told", error, exc_info=True)
         return True
+
+    def _warn(self, queue_name: str, failed: FailedJob, what: str, why: object, *, exc_info: bool = False) -> None:
+        ids, reason = ids_text([failed.job_id]), on_one_line(str(why))
+        self.logger.warning(
+            "The failure of stalled job %s of queue %r %s: %s", ids, queue_name, what, reason, exc_info=exc_info
+        )
 
 
 def message_of(queue_name: str, failed: FailedJob) -> MessageProxy | None:
     """Return the message of a job that a check has failed, or None when the
-    job is not one of Dramatiq's.
+    job is another program's, whose data is JSON.
 
     Raises:
-      UndecodableJob: When an option of the message cannot be used.
+      UndecodableJob: When the data is neither, or when an option of the
+        message cannot be used.
     """
     name = failed.name.encode("utf-8", "replace")
     job = FetchedJob(id_to_bytes(failed.job_id), b"", name, failed.data, b"", failed.stalls, 0)
     message = dramatiq_message_from(job, queue_name)
-    return None if message is None else MessageProxy(message)
+    if message is None:
+        foreign_arguments_of(job)
+        return None
+    return MessageProxy(message)
 
 
 def fail_deferred(broker: Broker, message: JobMessage, nack: Callable[[Any], Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import dramatiq
 import pytest
 import redis
@@ -9,7 +11,7 @@ from dramatiq.middleware import Interrupt, Middleware, SkipMessage
 
 from ..support.brokers import lines
 from ..support.failures import HEARD, WAYS, by_sweep, check, lose_worker
-from ..support.job_data import id_of
+from ..support.job_data import id_of, message
 from ..support.queue_data import put, state
 
 
@@ -80,22 +82,56 @@ def test_jobs_that_are_no_messages_are_not_told_of(client, full_broker, hooks, d
     assert lines(caplog, "WARNING", "CRITICAL") == []
 
 
-def test_a_message_with_an_option_that_cannot_be_is_a_warning_and_the_next_is_told_of(
-    client, full_broker, hooks, caplog
+def odd_option() -> bytes:
+    return message(actor="work", queue="default", throws="x").encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (
+            b'{"actor_name":',
+            "the data of job 'work' is neither a Dramatiq message nor JSON: Expecting value: line 1 column 15 (char "
+            "14). Send JSON, or give this program the encoder of the sender (dramatiq.set_encoder)",
+        ),
+        (pickle.dumps({"actor_name": "work"}), "the data of job 'work' is neither a Dramatiq message nor JSON: 'utf-"),
+        (odd_option(), "its message cannot be run: throws (option of the message) is 'x', but it must be an exception"),
+    ],
+    ids=["cut off", "another encoder", "an odd option"],
+)
+def test_a_message_that_cannot_be_decoded_is_one_warning_and_the_next_is_told_of(
+    client, full_broker, hooks, caplog, data, reason
 ):
     dramatiq.actor(lambda: None, actor_name="work", broker=full_broker)
-    odd = full_broker.actors["work"].message()
-    odd.options["throws"] = "x"
-    put(client, "default", jobs={"odd\nid": {"name": "work", "data": odd.encode().decode()}})
+    put(client, "default", jobs={"odd\nid": {"name": "work", "data": data}})
     lose_worker(client, "odd\nid")
     sent = full_broker.actors["work"].send()
     lose_worker(client, id_of(sent))
     hooks.calls.clear()
 
     check(client, full_broker)
+    check(client, full_broker)
 
     assert {message.message_id for _, message, _ in hooks.calls} == {sent.message_id}
-    assert lines(caplog, "WARNING", "CRITICAL") == ["The failure of stalled job 'odd\\nid' could not be told."]
+    [line] = lines(caplog, "WARNING", "CRITICAL")
+    assert line.startswith(
+        "The failure of stalled job 'odd\\nid' of queue 'default' is told to no middleware, nor to who waits for its "
+        f"result: {reason}"
+    )
+    assert [bool(record.exc_info) for record in caplog.records if record.getMessage() == line] == [False]
+
+
+@pytest.mark.parametrize("data", ['{"user": {"actor_name": "Ann"}}', '{"actor_name": "work"}', '["\\"actor_name\\""]'])
+def test_jobs_of_other_programs_whose_data_has_a_word_of_messages_are_no_fault(
+    client, full_broker, hooks, data, caplog
+):
+    put(client, "default", jobs={"1": {"data": data}})
+    lose_worker(client, "1")
+
+    check(client, full_broker)
+
+    assert hooks.calls == []
+    assert lines(caplog, "WARNING", "CRITICAL") == []
 
 
 class Away(Middleware):
@@ -121,7 +157,7 @@ def test_what_could_not_be_told_is_told_later(client, full_broker, hooks, caplog
     by_sweep(client, full_broker, sent)
     assert "after_nack" not in hooks.names
     assert lines(caplog, "WARNING") == [
-        f"The failure of stalled job '{id_of(sent)}' is told later: {type(error).__name__}"
+        f"The failure of stalled job '{id_of(sent)}' of queue 'default' is told later: {type(error).__name__}"
     ]
 
     away.is_away = False
