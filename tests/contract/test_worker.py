@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 
 import dramatiq
@@ -9,6 +10,7 @@ import pytest
 import redis
 
 from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
+from dramatiq_echomq.broker.worker_id import worker_name
 
 from ..support.brokers import working
 from ..support.queue_data import state
@@ -98,6 +100,26 @@ def test_a_paused_worker_takes_nothing_and_a_resumed_one_goes_on(client, full_br
         full_broker.join("default", timeout=20_000)
 
     assert work.seen == [1, 2]
+
+
+def test_a_paused_worker_leaves_the_marker_to_others(client, full_broker, work, monkeypatch):
+    """A block that went on would take it, and wake nobody."""
+    monkeypatch.setattr("dramatiq.worker.CONSUMER_RESTART_DELAY_SECS", 0.05)
+
+    def blocks() -> bool:
+        name = f"emq:{base64.b64encode(b'default').decode()}:w:{worker_name()}"
+        return any(each["name"] == name and "b" in each["flags"] for each in client.client_list())
+
+    with working(full_broker) as worker:
+        wait_until(blocks)
+        worker.pause()
+        wait_until(lambda: not blocks(), 5)  # it would last 10 s
+        work.send(1)
+        assert state(client, "default")["marker"] == {"0": 0}
+        worker.resume()
+        full_broker.join("default", timeout=10_000)
+
+    assert work.seen == [1]
 
 
 def test_a_paused_queue_keeps_workers_from_its_jobs_and_resume_wakes_them(full_broker, work):
