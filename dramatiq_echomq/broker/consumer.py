@@ -210,7 +210,7 @@ class JobConsumer(Consumer):
         """Finish a job in Redis as its outcome says."""
         assert job.outcome is not None
         try:
-            job.finish()
+            job.acknowledge()
             self.broker.locks.renew_if_overdue(job)
             finished = self.channel.finish(job.fetched, job.outcome)
             if finished.outcome == NOT_OWNED and self.broker.locks.win_back(job):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -24,25 +25,8 @@ class LockLost(Interrupt):
 
 
 class InFlightJob:
-    """A job that this process holds, from its fetch to its end::
-
-        fetched
-           |
-           v     start            finish                end
-         TAKEN ---------> RUNNING -----> FINISHING -----------> DONE
-         |  ^ | |            |              ^ | put_off          ^
-         |  | | +--------- finish ----------+ +----> RETRYING ---+
-         |  | +----------- withdraw ----> RETURNING -------------+
-         |  |                |                | doubt: the reply was lost
-         |  |                |                v
-         |  +----- renewed ----------- UNCERTAIN
-         | lose              | lose           | lose
-         v                   v                v
-        LOST                LOST             LOST
-
-    A job that is finishing is not interrupted and not lost: Redis has the
-    last word about it.  While it is retrying its thread waits to tell Redis
-    again how it ended, and is not free.
+    """A job that this process holds, from its fetch to its end: see
+    :class:`.job_state.State`.
 
     Parameters:
       fetched(FetchedJob)
@@ -66,10 +50,10 @@ class InFlightJob:
 
     __slots__ = (
         "_interrupt_is_coming",
+        "acking_since",
         "failed_enqueue",
         "fetched",
         "fetched_at",
-        "finishing_since",
         "is_announced",
         "is_told",
         "jobs",
@@ -100,7 +84,7 @@ class InFlightJob:
         self.is_announced: bool = False
         self.is_told: bool = False
         self.was_renewed_late: bool = False
-        self.finishing_since: float = 0.0
+        self.acking_since: float = math.inf
         self._interrupt_is_coming = False
 
     @property
@@ -148,8 +132,8 @@ class InFlightJob:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether it has been finishing for longer than its lock lasts: nobody may wait for it for ever."""
-        return self.state in UNFINISHED and time.monotonic() - self.finishing_since > self.fetched.lock_duration / 1000
+        """Whether Redis was first told of its end longer ago than its lock lasts: nobody may wait for it for ever."""
+        return time.monotonic() - self.acking_since > self.fetched.lock_duration / 1000
 
     def start(self) -> bool:
         """Note that the current thread runs the job from now on.
@@ -193,10 +177,18 @@ class InFlightJob:
         except LockLost:  # it came before it was waited for
             self._begin_to_finish()
 
+    def acknowledge(self) -> None:
+        """Note that Redis is about to be told how the job ended: then its thread is free."""
+        self.finish()
+        with self.jobs.mutex:
+            if self.state is State.FINISHING:
+                self.acking_since = time.monotonic()
+                self.jobs.change(self, State.ACKING)
+
     def put_off(self) -> None:
         """Note that the call failed that was to finish it: its thread will try again, and is not free until it has."""
         with self.jobs.mutex:
-            if self.state is State.FINISHING:
+            if self.state is State.ACKING:
                 self.jobs.change(self, State.RETRYING)
 
     def doubt(self) -> None:
@@ -239,7 +231,6 @@ class InFlightJob:
         """Keep interrupts away, and tell whether one is on its way."""
         with self.jobs.mutex:
             if self.state not in UNFINISHED and self.state not in REFUSED:
-                self.finishing_since = time.monotonic()
-                self.jobs.change(self, State.FINISHING)
+                self.state = State.FINISHING  # its thread is as busy as before
             is_coming, self._interrupt_is_coming = self._interrupt_is_coming, False
             return is_coming

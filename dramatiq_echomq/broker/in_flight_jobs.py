@@ -42,7 +42,7 @@ class InFlightJobs:
         self._jobs: dict[bytes, InFlightJob] = {}
         self._held: Counter[str] = Counter()
         self._busy: Counter[str] = Counter()
-        self._finishing: Counter[str] = Counter()
+        self._acking: Counter[str] = Counter()
         self._all_busy = 0
         self.suspects: Suspects = Suspects()
         self.turns: Turns = Turns()
@@ -86,14 +86,14 @@ class InFlightJobs:
         newly_busy = (state in BUSY) - was_busy
         self._busy[job.queue_name] += newly_busy
         self._all_busy += newly_busy
-        self._finishing[job.queue_name] += (state is State.FINISHING) - (before is State.FINISHING)
+        self._acking[job.queue_name] += (state is State.ACKING) - (before is State.ACKING)
         if state in ENDED:
             del self._jobs[job.fetched.token]
             self._held[job.queue_name] -= 1
             self.suspects.in_flight -= job.fetched.is_suspect
         # The call that finishes a job fetches for its own queue: only others need to be woken.
-        will_fetch = state is State.FINISHING and not self.turns.is_for_another(job.queue_name)
-        was_left_out = before is State.FINISHING and self.turns.waiting and self._idle_threads(job.queue_name) > 0
+        will_fetch = state is State.ACKING and not self.turns.is_for_another(job.queue_name)
+        was_left_out = before is State.ACKING and self.turns.waiting and self._idle_threads(job.queue_name) > 0
         if (newly_busy < 0 and not will_fetch) or was_left_out:
             self._changed.notify_all()
         if state in ENDED and job.fetched.is_suspect:
@@ -160,7 +160,7 @@ class InFlightJobs:
             room = prefetch - self._busy[queue_name] - self.turns.reserved(queue_name)
             threads = self.worker.live_threads()
             if threads is not None:
-                free = self._idle_threads(queue_name) + (self._finishing[queue_name] if finishes else 0)
+                free = self._idle_threads(queue_name) + (self._acking[queue_name] if finishes else 0)
                 room = min(room, self.turns.share_of(queue_name, free))
             return self.turns.reserve(queue_name, room, self.suspects, threads) if room > 0 else None
 
@@ -240,5 +240,5 @@ class InFlightJobs:
             each.wake()
 
     def _idle_threads(self, queue_name: str) -> int:
-        """Return how many threads neither run a job, nor are about to finish one of this queue, nor are reserved."""
-        return (self.worker.live_threads() or 0) - self._all_busy - self._finishing[queue_name] - self.turns.reserved()
+        """Return how many threads neither have a job, nor tell Redis of one of this queue, nor are reserved."""
+        return (self.worker.live_threads() or 0) - self._all_busy - self._acking[queue_name] - self.turns.reserved()

@@ -64,6 +64,25 @@ def test_the_timeout_follows_the_shortest_lock_that_is_held(client, broker):
     assert broker.locks.clients.with_timeout(broker.locks.timeout) is broker.locks.clients.usual
 
 
+def test_a_lock_is_renewed_while_middleware_hears_of_the_end_and_for_its_duration_while_redis_does_not(
+    broker, held, monkeypatch
+):
+    now = [0.0]
+    monkeypatch.setattr("dramatiq_echomq.broker.in_flight.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def is_renewed_after(seconds: float) -> bool:
+        now[0] += seconds
+        return [group for _, group in broker.locks.groups()] == [[held.job]]
+
+    held.job.finish()
+    assert is_renewed_after(1_000)
+    held.job.acknowledge()
+    held.job.put_off()
+    assert is_renewed_after(29)
+    held.job.acknowledge()
+    assert not is_renewed_after(2)
+
+
 @pytest.mark.parametrize("lock_duration", [1_000, 30_000])
 def test_a_renewal_that_hangs_loses_a_job_when_its_lock_ends_and_not_later(client, monkeypatch, caplog, lock_duration):
     """As a name that is looked up does, which no socket timeout ends."""
