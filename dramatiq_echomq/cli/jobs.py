@@ -25,7 +25,9 @@ class State(click.Choice[str]):
 @click.command()
 @one_queue
 @click.option("--state", "states", type=State(STATES), multiple=True, help="May be given again. [all but completed]")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Of each state.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="How many of each state."
+)
 @click.option("--grep", "text", default="", metavar="TEXT", help="Only jobs with it in id, name, data or reason.")
 @with_session()
 def jobs(session: Session, queue_name: str, states: tuple[str, ...], limit: int, text: str) -> None:

@@ -13,7 +13,9 @@ from .stopping import StopSignals
 @click.command()
 @any_queues
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=9192, show_default=True, help="0 for a free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=9192, show_default=True, metavar="N", help="0 for a free one."
+)
 @with_session()
 def metrics(session: Session, queue_names: tuple[str, ...], host: str, port: int) -> None:
     """Tell Prometheus how queues are, until SIGTERM or Ctrl-C.

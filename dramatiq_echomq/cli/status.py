@@ -24,7 +24,14 @@ COLUMNS = (
 @click.command()
 @any_queues
 @click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
-@click.option("--interval", type=click.FloatRange(min=0.1), default=2.0, show_default=True, help="In s, for --watch.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Between two looks of --watch.",
+)
 @with_session()
 def status(session: Session, queue_names: tuple[str, ...], watch: bool, interval: float) -> int:
     """Show how queues are: all of them, or those named.

@@ -11,7 +11,9 @@ from .session import Session, with_session
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to serve at.")
-@click.option("--port", default=8642, show_default=True, type=click.IntRange(0, 65535), help="0 for any that is free.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8642, show_default=True, metavar="N", help="0 for a free one."
+)
 @click.option("--allow-actions", is_flag=True, help="Let it retry, remove and promote jobs, pause and check queues.")
 @click.option("--trusted-host", "trusted_hosts", multiple=True, metavar="NAME", help="A name that it is asked for by.")
 @with_session("max_stalled_count", "batch_size")
