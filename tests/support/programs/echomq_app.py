@@ -21,7 +21,7 @@ notes = redis.Redis.from_url(os.environ["APP_NOTES_URL"])
 
 class Pids(dramatiq.Middleware):
     def after_worker_boot(self, broker, worker):
-        notes.hset("pids", os.getppid(), os.getpid())
+        notes.hset("pids", os.getsid(0), os.getpid())
 
 
 broker = EchoMQBroker(url=os.environ["APP_URL"])
