@@ -148,16 +148,16 @@ local function read_meta(queue)
   return is_hash
 end
 
--- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- The error that a script returns which may do nothing to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types, or nil.
 local function refusal(queue, types)
-  local fault = types and #types > 0 and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
+  local fault = types and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
-    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
-    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
-      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use.")
   end
   return nil
 end
@@ -193,7 +193,7 @@ end
 -- How a call sees to it that a key of the wrong type is found before it writes anything: those that it writes
 -- without having read them. Those of jobs and parents are looked at apart. Needs:
 
--- Why a call that only fetches jobs may not write, or nil. The trim of the events goes first of all writes: it
+-- The error of a call that only fetches jobs and may not write, or nil. The trim of the events goes first of all writes: it
 -- raises when that is no stream, and Redis does it although it is full, and then what follows.
 local function unfit_to_fetch(queue)
   if not (attempt("LLEN", queue.active) and attempt("ZCARD", queue.marker)) then
@@ -204,8 +204,8 @@ local function unfit_to_fetch(queue)
   return nil
 end
 
--- Why a call that finishes jobs may not write, or nil. What the looks tell is of use later. Takes the `how` of
--- finish/job.
+-- The error of a call that finishes jobs and may not write, or nil. What the looks tell is of use later. Takes the
+-- `how` of finish/job.
 local function unfit_to_finish(queue, how)
   local marks, sizes = attempt("SCARD", queue.stalled), how.sizes
   sizes.completed, sizes.failed = attempt("ZCARD", queue.completed), attempt("ZCARD", queue.failed)
@@ -325,15 +325,29 @@ end
 
 --- includes/finish/job.lua
 -- How ONE job finishes that its worker holds: a script may do so with several. The queue's
--- meta must have been read. Needs:
+-- meta must have been read. `job` is a table of
+--   at                    the place of its arguments: see the header of finishAndFetch
+--   id, token, target, value         the first four of these
+--   held                  what its lock holds, or false
+--   key                   of its hash
+-- and `how` one of what is the same for all jobs of a call:
+--   timestamp             in ms, as text
+--   keep                  by target the retention where a job does not say it
+--   event_bytes, metrics_points      as the worker says
+--   may_have_children     false when no job of the call has children that keep it from completing
+--   sizes                 by target how many jobs the finished set holds, where that is known
+--   locks                 gets the locks, to be deleted together
+--   ended                 by target gets scores and ids, for a set of finished jobs that is pruned by the worker's rule
+--   has_written           becomes true when something was written
+-- Needs:
 
 local NO_OPTS = {}
 
--- Writes how a job completed. Returns what could not be told to others.
-local function complete_job(queue, id, key, attempts, fields, how)
-  local value, parent_key, parent = how.value, fields[2], fields[3]
+-- Writes how a job completed.
+local function complete_job(queue, job, attempts, has_failed_before, how)
+  local key, id, value = job.key, job.id, job.value
   redis.call("HSET", key, "atm", attempts, "finishedOn", how.timestamp, "returnvalue", value)
-  if fields[6] then
+  if has_failed_before then
     redis.call("HDEL", key, "failedReason")
   end
   if #value <= how.event_bytes then
@@ -342,27 +356,15 @@ local function complete_job(queue, id, key, attempts, fields, how)
     redis.call("XADD", queue.events, "*", "event", "completed", "jobId", id, "returnvalue", "null",
       "returnvalueBytes", #value, "prev", "active")
   end
-  return (parent_key or parent) and rarely().tell_parent_of_completion(
-    { parent_key = parent_key, parent = object(parent) }, key, value, how.timestamp)
 end
 
--- Finishes the job with an id. `how` is a table of
---   at          the place of its arguments     held        what its lock holds, or false
---   timestamp   in ms, as text
---   target      "completed" or "failed"        value       return value as JSON, or the reason
---   keep        by target the retention where the job does not say it
---   event_bytes, metrics_points  as the worker says
---   may_have_children  false when no job of the call has children that keep it from completing
---   locks       gets the lock, to be deleted   ended       gets the id, by target, for a set of finished jobs
--- that is pruned by the rule of the worker: what one command can do for all jobs of a call.
--- Returns the outcome as finishAndFetch does, and a list of what went wrong, if anything did; `how.has_written`
--- becomes true when something was written.
-local function finish_job(queue, id, how)
-  local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
-  local fields = how.held == ARGV[how.at + 1]
+-- Returns the outcome as finishAndFetch does, and a list of what went wrong, if anything did.
+local function finish_job(queue, job, how)
+  local id, key, target, timestamp = job.id, job.key, job.target, how.timestamp
+  local fields = job.held == job.token
     and redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "failedReason")
   if not fields or not fields[1] and redis.call("EXISTS", key) == 0 then
-    return rarely().outcome_without_job(queue, id, how)
+    return rarely().outcome_without_job(queue, job, how)
   end
   local forbidden = how.may_have_children and target == "completed" and rarely().children_forbid(key, id)
   if forbidden then
@@ -384,12 +386,15 @@ local function finish_job(queue, id, how)
   end
   redis.call("LREM", queue.active, -1, id)
   how.has_written = true
-  local attempts = fields[5] and digits(counter(fields[5]) + 1) or "1"
-  local untold
-  if target == "completed" then
-    untold = complete_job(queue, id, key, attempts, fields, how)
+
+  local attempts, has_parent, untold = fields[5] and digits(counter(fields[5]) + 1) or "1", fields[2] or fields[3], nil
+  if target == "failed" then
+    local child = { opts = opts, parent_key = fields[2], parent = object(fields[3]) }
+    untold = rarely().fail_job(queue, job, child, attempts, forbidden or job.value, how)
   else
-    untold = rarely().fail_job(queue, id, key, attempts, fields, opts, forbidden or how.value, how)
+    complete_job(queue, job, attempts, fields[6], how)
+    untold = has_parent and rarely().tell_parent_of_completion(
+      { parent_key = fields[2], parent = object(fields[3]) }, key, job.value, timestamp)
   end
   local not_followed = fields[4] and rarely().end_deduplication(queue, fields[4], id, timestamp)
   if not is_kept_by_rule then
@@ -409,9 +414,9 @@ end
 -- How the jobs finish that have ended since the last call of a worker. The queue's meta must have
 -- been read. Needs:
 
--- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What
--- goes wrong with one does not keep the others from finishing. `how` is the table that finish_job takes. Returns
--- the outcome of each, and what went wrong, with the place of the job before it.
+-- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What goes wrong with
+-- one does not keep the others from finishing. `how` is the table that finish_job takes. Returns the outcome of each,
+-- and what went wrong, with the place of the job before it.
 local function finish_jobs(queue, first, how)
   local per_job, locks, children, outcomes, all_faults = 7, {}, {}, {}, {}
   for at = first, #ARGV, per_job do
@@ -421,11 +426,12 @@ local function finish_jobs(queue, first, how)
   end
   local held = redis.call("MGET", unpack(locks))
   how.may_have_children = redis.call("EXISTS", unpack(children)) > 0 -- which few jobs have
-  how.locks, how.ended = {}, { completed = {}, failed = {} }
+  local job = { at = 0, id = "", token = "", target = "", value = "", held = "", key = "" } -- one table for all of them
   for place = 1, #locks do
     local at = first + (place - 1) * per_job
-    how.at, how.held, how.target, how.value = at, held[place], ARGV[at + 2], ARGV[at + 3]
-    local succeeded, outcome, faults = pcall(finish_job, queue, ARGV[at], how)
+    job.at, job.id, job.token, job.target, job.value = at, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+    job.held, job.key = held[place], queue.prefix .. job.id
+    local succeeded, outcome, faults = pcall(finish_job, queue, job, how)
     if not succeeded then
       outcome, faults = "?", { rarely().fault_of_job(outcome) }
     end
@@ -434,7 +440,7 @@ local function finish_jobs(queue, first, how)
       all_faults[#all_faults + 1] = { place, unpack(faults) }
     end
   end
-  -- What is the same for all jobs of a call:
+  -- What one command can do for all jobs of a call:
   if how.locks[1] then
     redis.call("DEL", unpack(how.locks))
   end
@@ -454,8 +460,8 @@ end
 local function tell_what_is_left(queue)
   if redis.call("EXISTS", queue.wait, queue.active, queue.prioritized) == 0 then
     redis.call("XADD", queue.events, "*", "event", "drained")
-  elseif queue.concurrency and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
-    wake(queue)
+  elseif queue.concurrency then
+    rarely().wake_for_waiting(queue)
   end
 end
 
@@ -478,10 +484,15 @@ end
 --- includes/fetch/describe.lua
 -- What a worker is told of a job that it gets. Takes the `fetch` of fetch/jobs. Needs:
 
--- The fields of a job, in the order in which the others count on them, or nil for no hash.
-local function read_fields(key)
-  local fields = attempt("HMGET", key, "name", "data", "ats", "stc", "defa", "opts", "timestamp", "rjk")
-  if fields and (fields[5] or fields[8]) then
+-- What the hash of a job says, or nil for none. It is a list, since a table with names costs too much for each job:
+-- 1 name, 2 data, 3 ats, 4 stc, 5 defa, 6 opts, 7 timestamp, 8 rjk, and 9 pb where 5 or 8 is there.
+local function read_fields(id, key)
+  local fields = not is_reserved(id)
+    and attempt("HMGET", key, "name", "data", "ats", "stc", "defa", "opts", "timestamp", "rjk")
+  if not fields or not fields[1] and redis.call("EXISTS", key) == 0 then
+    return nil
+  end
+  if fields[5] or fields[8] then
     fields[9] = redis.call("HGET", key, "pb")
   end
   return fields
@@ -490,29 +501,28 @@ end
 -- A job as one text, which costs clients much less than ten values do: the lengths of its values, and these.
 -- `started` and `duration` are digits.
 local function describe(id, token, fields, started, duration)
-  local stalls, timestamp = fields[4] and digits(counter(fields[4])) or "0", fields[7]
+  local name, data, stalls, timestamp = fields[1] or "", fields[2] or "", fields[4], fields[7]
+  stalls = stalls and digits(counter(stalls)) or "0"
   if not timestamp or #timestamp ~= 13 or not timestamp:find("^%d+$") then
     timestamp = digits(counter(timestamp))
   end
-  local data, name = fields[2] or "", fields[1] or ""
   local line = token .. " " .. started .. " " .. stalls .. " " .. duration .. " " .. timestamp .. " " .. name
   local lengths = string.format("%d %d %d", #id, #data, #line)
   if fields[5] or fields[8] then
-    local reason, worker, scheduler = fields[5] or "", fields[9] or "", fields[8] or ""
+    local reason, scheduler, worker = fields[5] or "", fields[8] or "", fields[9] or ""
     return lengths .. string.format(" %d %d %d\n", #reason, #worker, #scheduler)
       .. id .. data .. line .. reason .. worker .. scheduler
   end
   return lengths .. "\n" .. id .. data .. line
 end
 
-local SHORTEST_LOCK = 100 -- ms; SHORTEST_LOCK in settings.py, which refuses less: its worker would only renew it
-
 -- How long the lock of a job lasts in ms, as digits, and the policy for jobs of its name, or nil.
 local function lock_duration_of(fetch, fields)
-  local policy = fetch.policies and fetch.policies[fields[1] or ""]
-  local own = fields[6] and fields[6] ~= "{}" and number(object(fields[6]).lockDuration)
+  local name, opts, shortest = fields[1] or "", fields[6], 100 -- SHORTEST_LOCK in settings.py, which refuses less
+  local policy = fetch.policies and fetch.policies[name]
+  local own = opts and opts ~= "{}" and number(object(opts).lockDuration)
   if own and own >= 1 then
-    return digits(math.max(math.floor(own), SHORTEST_LOCK)), policy
+    return digits(math.max(math.floor(own), shortest)), policy
   end
   local of_name = policy and number(policy.lockDuration)
   return of_name and digits(of_name) or fetch.lock_duration, policy
@@ -550,7 +560,7 @@ end
 
 -- Fetches as many jobs as are wanted and there. Ids without a job vanish. `most` is how many there are, or more.
 local function fetch_jobs(queue, fetch, most)
-  local jobs, skipped, most_skipped = fetch.jobs, fetch.skipped, 100 -- suspects to look past in one call
+  local jobs, skipped, most_skipped = fetch.jobs, fetch.skipped, 100 -- LARGEST_CROWD in broker/suspects.py
   local counted, looked_at, room = 0, 0, fetch.wanted
   if queue.rate_limit or fetch.may_be_limited and redis.call("EXISTS", queue.limiter) == 1 then
     room, fetch.limited_for = rarely().room_under_limit(queue)
@@ -566,18 +576,17 @@ local function fetch_jobs(queue, fetch, most)
     end
     looked_at = looked_at + 1
     local key = queue.prefix .. id
-    local fields = not is_reserved(id) and read_fields(key)
-    if fields and (fields[1] or redis.call("EXISTS", key) == 1) then
-      local started = fields[3] and digits(counter(fields[3]) + 1) or "1"
-      if not fields[4] or counter(fields[4]) < 1 or rarely().may_run(fetch, key, started) then
-        fetch_job(queue, fetch, id, key, fields, started)
-        counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
-      else
-        redis.call("LPOP", queue.active)
-        skipped[#skipped + 1] = { id, score }
-      end
-    else
+    local fields = read_fields(id, key)
+    local started = fields and fields[3] and digits(counter(fields[3]) + 1) or "1"
+    local has_stalled = fields and fields[4] and counter(fields[4]) >= 1
+    if not fields then
       redis.call("LPOP", queue.active)
+    elseif has_stalled and not rarely().may_run(fetch, key, started) then
+      redis.call("LPOP", queue.active)
+      skipped[#skipped + 1] = { id, score }
+    else
+      fetch_job(queue, fetch, id, key, fields, started)
+      counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
   end
   if #skipped == most_skipped and #jobs == 0 and attempt("STRLEN", queue.prefix .. "pc") then
@@ -604,7 +613,8 @@ local function how_many_wait(queue, wanted)
 end
 
 -- Fetches what the `fetch` of fetch/jobs asks for, or the jobs of the earlier call with the lost id; gives it when the
--- next delayed job is `due`. Returns why the queue is refused, or nil. A call that has finished jobs has looked before.
+-- next delayed job is `due`. Returns the error of a queue that is refused, or nil. A call that has finished jobs has
+-- looked before.
 local function fetch_for_call(queue, fetch, lost_id, has_looked)
   local wanted, timestamp = fetch.wanted, fetch.timestamp
   -- What is there only with delays, limits or priorities, or after a strange resume: one look tells that it is not.
@@ -619,9 +629,9 @@ local function fetch_for_call(queue, fetch, lost_id, has_looked)
     return nil
   end
   local is_due, waiting = fetch.due and fetch.due <= tonumber(timestamp), how_many_wait(queue, wanted)
-  local fault = not has_looked and (is_due or waiting > 0) and unfit_to_fetch(queue)
-  if fault then
-    return fault
+  local refused = not has_looked and (is_due or waiting > 0) and unfit_to_fetch(queue)
+  if refused then
+    return refused
   end
   if is_due then
     rarely().promote_due_jobs(queue, timestamp)
@@ -1041,32 +1051,30 @@ rarely = function()
       return false
     end
 
-    -- Whether a job has ended as the call says that holds its `ats` and `stc`: nobody fetched it
-    -- since, no check has failed it.
-    local function has_ended_by_this_call(queue, id, target, value, how)
-      if not redis.call("ZSCORE", queue[target], id) then
+    -- Whether a job has ended so with this `ats` and `stc`: nobody fetched it since, no check has failed it.
+    local function has_ended(queue, job, target, value)
+      if not redis.call("ZSCORE", queue[target], job.id) then
         return false
       end
-      local found = redis.call("HMGET", queue.prefix .. id, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
-      return counter(found[1]) == counter(ARGV[how.at + 5]) and counter(found[2]) == counter(ARGV[how.at + 6])
-        and found[3] == value
+      local found = redis.call("HMGET", job.key, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
+      return counter(found[1]) == counter(ARGV[job.at + 5]) and counter(found[2]) == counter(ARGV[job.at + 6]) and found[3] == value
     end
 
     -- The outcome for a job whose hash is gone, or whose lock does not hold its worker's token, and a list of what
-    -- went wrong. A call that was sent twice finds what the first one has done. Takes the `how` of finish/job.
-    local function outcome_without_job(queue, id, how)
-      local key, target, token = queue.prefix .. id, how.target, ARGV[how.at + 1]
-      if how.held and how.held ~= token then
+    -- went wrong. A call that was sent twice finds what the first one has done. Takes the `job` and `how` of finish/job.
+    local function outcome_without_job(queue, job, how)
+      local id, target = job.id, job.target
+      if job.held and job.held ~= job.token then
         return NOT_OWNED
-      elseif redis.call("EXISTS", key) == 1 then
-        local forbidden = target == "completed" and children_forbid(key, id)
-        if has_ended_by_this_call(queue, id, target, how.value, how) then
+      elseif redis.call("EXISTS", job.key) == 1 then
+        local forbidden = target == "completed" and children_forbid(job.key, id)
+        if has_ended(queue, job, target, job.value) then
           return FINISHED
-        elseif forbidden and has_ended_by_this_call(queue, id, "failed", forbidden, how) then
+        elseif forbidden and has_ended(queue, job, "failed", forbidden) then
           return FAILED_INSTEAD, { forbidden }
         end
         return NOT_OWNED
-      elseif how.held or redis.call("LPOS", queue.active, id) then
+      elseif job.held or redis.call("LPOS", queue.active, id) then
         how.has_written = true
         local _, fault = end_gone_job(queue, id, how.timestamp)
         return GONE, { fault }
@@ -1258,19 +1266,20 @@ rarely = function()
       emit(queue, "retries-exhausted", id, "attemptsMade", attempts_made)
     end
 
-    -- Writes how a job failed, and tells the others. Returns what could not be told.
-    local function fail_job(queue, id, key, attempts, fields, opts, reason, how)
-      local trace, latest, found = {}, ARGV[how.at + 4], redis.call("HMGET", key, "stacktrace", "defa")
+    -- Writes how a job failed, and tells the others. Takes the `job` and `how` of finish/job; `child` is what
+    -- tell_parent_of_failure takes. Returns what could not be told.
+    local function fail_job(queue, job, child, attempts, reason, how)
+      local key, latest, trace = job.key, ARGV[job.at + 4], {}
+      local found = redis.call("HMGET", key, "stacktrace", "defa")
       if latest ~= "" then
-        trace = { "stacktrace", stacktrace_of(opts, found[1], latest) }
+        trace = { "stacktrace", stacktrace_of(child.opts, found[1], latest) }
       end
       redis.call("HSET", key, "atm", attempts, "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
       if found[2] then
         redis.call("HDEL", key, "defa")
       end
-      emit_failed(queue, id, reason, how.event_bytes, attempts)
-      local job = { opts = opts, parent_key = fields[2], parent = object(fields[3]) }
-      return tell_parent_of_failure(job, key, reason, how.timestamp)
+      emit_failed(queue, job.id, reason, how.event_bytes, attempts)
+      return tell_parent_of_failure(child, key, reason, how.timestamp)
     end
 
     --- includes/finish/count.lua
@@ -1359,6 +1368,17 @@ rarely = function()
         error(err, 0)
       end
       return fault
+    end
+
+    --- includes/queue/wake_for_waiting.lua
+    -- How an idle worker is woken where it is not known whether any job waits. The queue's meta must have been read. Needs:
+
+    -- Wakes one if jobs wait. Those in `paused` count as well, where a resume has left them: no worker of a paused queue is
+    -- woken.
+    local function wake_for_waiting(queue)
+      if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
+        wake(queue)
+      end
     end
 
     --- includes/fetch/promote.lua
@@ -1488,7 +1508,7 @@ rarely = function()
         local id = newest[at]
         local key = queue.prefix .. id
         local token = attempt("GET", key .. ":lock")
-        local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(key)
+        local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(id, key)
         if fields then
           local duration = lock_duration_of(fetch, fields)
           fetch.jobs[#fetch.jobs + 1] = describe(id, token, fields, digits(counter(fields[3])), duration)
@@ -1523,6 +1543,7 @@ rarely = function()
       tell_parent_of_completion = tell_parent_of_completion,
       types_of = types_of,
       types_to_write = types_to_write,
+      wake_for_waiting = wake_for_waiting,
     }
   end
   return rare
@@ -1534,29 +1555,41 @@ local FIRST_PART = 16
 
 local queue, timestamp = common_keys(ARGV[1]), time_in_ms(ARGV[2])
 add_job_keys(queue)
-local wanted, lost_id, looks_at_all = tonumber(ARGV[10]), ARGV[14], ARGV[15] == "1"
-local fetches, finishes = wanted > 0 or lost_id ~= "", ARGV[FIRST_PART] ~= nil
-local fault = refusal(queue, looks_at_all and (fetches and rarely().types_of(queue, queue.limiter, "string") or rarely().types_to_write(queue)))
-local how = finishes and not fault and {
-  timestamp = timestamp, event_bytes = tonumber(ARGV[8]), metrics_points = tonumber(ARGV[9]), sizes = {},
+local wanted, lost_id = tonumber(ARGV[10]), ARGV[14]
+local finishes, fetches = ARGV[FIRST_PART] ~= nil, wanted > 0 or lost_id ~= ""
+
+local types = ARGV[15] == "1" and (fetches and rarely().types_of(queue, queue.limiter, "string") or rarely().types_to_write(queue))
+local refused = refusal(queue, types)
+if refused then
+  return refused
+end
+
+local outcomes, faults, how = {}, {}, {
+  timestamp = timestamp, event_bytes = tonumber(ARGV[8]), metrics_points = tonumber(ARGV[9]),
   keep = { completed = { count = tonumber(ARGV[5]) }, failed = { count = tonumber(ARGV[6]), age = tonumber(ARGV[7]) } },
+  sizes = {}, locks = {}, ended = { completed = {}, failed = {} }, may_have_children = true, has_written = false,
 }
-fault = fault or how and unfit_to_finish(queue, how)
-local outcomes, faults = {}, {}
-if how and not fault then
+if finishes then
+  refused = unfit_to_finish(queue, how)
+  if refused then
+    return refused
+  end
   outcomes, faults = finish_jobs(queue, FIRST_PART, how)
 end
+
 local fetch = {
   timestamp = timestamp, worker = ARGV[3], lock_duration = ARGV[4], wanted = wanted, id = ARGV[11],
   suspects_wanted = tonumber(ARGV[12]), is_together = ARGV[12]:sub(1, 1) == "+",
   policies = ARGV[13] ~= "{}" and object(ARGV[13]) or nil,
   jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
 }
-fault = fault or fetches and fetch_for_call(queue, fetch, lost_id, finishes)
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+if fetches then
+  refused = fetch_for_call(queue, fetch, lost_id, finishes)
+  if refused then -- only where nothing was to finish: else the looks were made before
+    return refused
+  end
 end
-if how and how.has_written and (#fetch.jobs == 0 or queue.concurrency) then -- else `active` is not empty
+if how.has_written and (#fetch.jobs == 0 or queue.concurrency) then -- else `active` is not empty
   tell_what_is_left(queue)
 end
 

@@ -139,16 +139,16 @@ local function read_meta(queue)
   return is_hash
 end
 
--- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- The error that a script returns which may do nothing to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types, or nil.
 local function refusal(queue, types)
-  local fault = types and #types > 0 and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
+  local fault = types and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
-    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
-    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
-      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use.")
   end
   return nil
 end
@@ -485,6 +485,19 @@ local function all_are_jobs(call, ids, is_plain)
   return #ids > 0
 end
 
+--- includes/queue/position.lua
+-- Where a walk through `active`, from its old end, goes on that takes several calls. Needs no other include.
+
+-- How many ids are behind it, although some may have gone since the last call stopped at `offset` with the `anchor` as
+-- the last id; nil when that cannot be told.
+local function position_of(active, offset, anchor)
+  if offset == 0 or redis.call("LINDEX", active, -offset) == anchor then
+    return offset
+  end
+  local position = redis.call("LPOS", active, anchor, "RANK", -1, "MAXLEN", offset)
+  return position and redis.call("LLEN", active) - position
+end
+
 --- includes/stalled/cursor.lua
 -- The way through `active`, from its old end, over as many calls as it takes. Takes the `call`
 -- of stalled/call. Needs:
@@ -509,13 +522,9 @@ local function make_clock()
   end
 end
 
--- Finds where the last call stopped, although jobs that it looked at may have gone since.
+-- Finds where the last call stopped.
 local function resume(call)
-  local active, offset, anchor = call.queue.active, call.offset, call.anchor
-  if offset > 0 and redis.call("LINDEX", active, -offset) ~= anchor then
-    local position = redis.call("LPOS", active, anchor, "RANK", -1, "MAXLEN", offset)
-    call.offset = position and redis.call("LLEN", active) - position or math.max(offset - CHUNK, 0)
-  end
+  call.offset = position_of(call.queue.active, call.offset, call.anchor) or math.max(call.offset - CHUNK, 0)
 end
 
 -- Moves ids that were looked at from the old end of `active` to its new end, so that what comes
@@ -1065,9 +1074,10 @@ end
 -- have freed in a queue with a global concurrency.
 local function wake_for_what_changed(call)
   local queue, counts = call.queue, call.counts
-  if counts.recovered > 0 or queue.concurrency and counts.failed + counts.dropped > 0
-    and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+  if counts.recovered > 0 then
     wake(queue)
+  elseif queue.concurrency and counts.failed + counts.dropped > 0 then
+    rarely().wake_for_waiting(queue)
   end
 end
 
@@ -1245,6 +1255,17 @@ rarely = function()
       end
       call.held = { count, active, holder == call.sweep and 1 or 0 }
       return true
+    end
+
+    --- includes/queue/wake_for_waiting.lua
+    -- How an idle worker is woken where it is not known whether any job waits. The queue's meta must have been read. Needs:
+
+    -- Wakes one if jobs wait. Those in `paused` count as well, where a resume has left them: no worker of a paused queue is
+    -- woken.
+    local function wake_for_waiting(queue)
+      if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
+        wake(queue)
+      end
     end
 
     --- includes/queue/drop.lua
@@ -1821,6 +1842,7 @@ rarely = function()
       own_retention = own_retention,
       release_parent = release_parent,
       report = report,
+      wake_for_waiting = wake_for_waiting,
     }
   end
   return rare
@@ -1853,9 +1875,9 @@ end
 if not call.max_stalled_count or not number(call.timestamp) then
   return redis.error_reply("ECHOMQ refuses the call: max_stalled_count (ARGV 2) and timestamp (ARGV 3) must be numbers")
 end
-local fault = refusal(queue, types_of(queue, call.throttle, "string"))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue, call.throttle, "string"))
+if refused then
+  return refused
 end
 if call.is_report then
   return reply(call, -1, rarely().report(call))

@@ -173,16 +173,16 @@ local function read_meta(queue)
   return is_hash
 end
 
--- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- The error that a script returns which may do nothing to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types, or nil.
 local function refusal(queue, types)
-  local fault = types and #types > 0 and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
+  local fault = types and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
-    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
-    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
-      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use.")
   end
   return nil
 end
@@ -197,6 +197,17 @@ local function wake(queue)
   local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
   if not queue.is_paused and not is_maxed then
     redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+--- includes/queue/wake_for_waiting.lua
+-- How an idle worker is woken where it is not known whether any job waits. The queue's meta must have been read. Needs:
+
+-- Wakes one if jobs wait. Those in `paused` count as well, where a resume has left them: no worker of a paused queue is
+-- woken.
+local function wake_for_waiting(queue)
+  if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
+    wake(queue)
   end
 end
 
@@ -230,9 +241,7 @@ end
 
 -- Wakes an idle worker for the jobs that wait, and tells when the next delayed one is due.
 local function put_markers_back(queue)
-  if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
-    wake(queue)
-  end
+  wake_for_waiting(queue)
   mark_next_due(queue)
 end
 
@@ -276,25 +285,28 @@ local function released_from(queue, id)
   return worker_of(attempt("GET", queue.prefix .. id .. ":released"))
 end
 
---- includes/crashes/walk.lua
--- The way through `active`, from its old end, over as many calls as it takes. Needs no other include.
+--- includes/queue/position.lua
+-- Where a walk through `active`, from its old end, goes on that takes several calls. Needs no other include.
 
-local CHUNK = 250 -- ids looked at together
-
--- Where the last call stopped, although jobs that it looked at may have gone since. When that
--- cannot be told, it starts anew: to look at a job twice does no harm.
+-- How many ids are behind it, although some may have gone since the last call stopped at `offset` with the `anchor` as
+-- the last id; nil when that cannot be told.
 local function position_of(active, offset, anchor)
   if offset == 0 or redis.call("LINDEX", active, -offset) == anchor then
     return offset
   end
   local position = redis.call("LPOS", active, anchor, "RANK", -1, "MAXLEN", offset)
-  return position and redis.call("LLEN", active) - position or 0
+  return position and redis.call("LLEN", active) - position
 end
 
--- Calls `look_at(ids)` for at most so many ids. Returns where to go on: an offset, which is -1 at
--- the end, and an anchor.
+--- includes/crashes/walk.lua
+-- The way through `active`, from its old end, over as many calls as it takes. Needs:
+
+local CHUNK = 250 -- ids looked at together
+
+-- Calls `look_at(ids)` for at most so many ids. Where it cannot tell where the last call stopped, it starts anew: to look
+-- at a job twice does no harm. Returns where to go on: an offset, which is -1 at the end, and an anchor.
 local function walk_active(active, limit, offset, anchor, look_at)
-  offset = position_of(active, offset, anchor)
+  offset = position_of(active, offset, anchor) or 0
   while limit > 0 do
     local size = math.min(limit, CHUNK)
     local ids = redis.call("LRANGE", active, -(offset + size), -(offset + 1))
@@ -391,9 +403,9 @@ local function release_locks(ids)
   end
 end
 
-local fault = refusal(queue, types_of(queue, workers, "zset"))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue, workers, "zset"))
+if refused then
+  return refused
 end
 write_although_full(queue)
 local lists = {}

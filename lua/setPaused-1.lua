@@ -139,16 +139,16 @@ local function read_meta(queue)
   return is_hash
 end
 
--- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- The error that a script returns which may do nothing to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types, or nil.
 local function refusal(queue, types)
-  local fault = types and #types > 0 and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
+  local fault = types and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
-    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
-    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
-      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use.")
   end
   return nil
 end
@@ -220,6 +220,17 @@ local function wake(queue)
   end
 end
 
+--- includes/queue/wake_for_waiting.lua
+-- How an idle worker is woken where it is not known whether any job waits. The queue's meta must have been read. Needs:
+
+-- Wakes one if jobs wait. Those in `paused` count as well, where a resume has left them: no worker of a paused queue is
+-- woken.
+local function wake_for_waiting(queue)
+  if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
+    wake(queue)
+  end
+end
+
 --- includes/queue/due.lua
 -- When the next delayed job is due. Needs no other include.
 
@@ -250,9 +261,7 @@ end
 
 -- Wakes an idle worker for the jobs that wait, and tells when the next delayed one is due.
 local function put_markers_back(queue)
-  if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
-    wake(queue)
-  end
+  wake_for_waiting(queue)
   mark_next_due(queue)
 end
 
@@ -296,9 +305,9 @@ local prefix, event = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
 local pausing = event == "paused"
 
-local fault = refusal(queue, types_of(queue))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue))
+if refused then
+  return refused
 end
 write_although_full(queue)
 if pausing then

@@ -30,9 +30,9 @@ local queue = common_keys(prefix)
 if looks_at_all then
   add_job_keys(queue)
 end
-local fault = refusal(queue, looks_at_all and types_of(queue, prefix .. "id", "string"))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, looks_at_all and types_of(queue, prefix .. "id", "string"))
+if refused then
+  return refused
 end
 
 local added, wakes = 0, false

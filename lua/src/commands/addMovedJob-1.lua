@@ -28,9 +28,9 @@ local failed_at, reason, trace = number(ARGV[10]), ARGV[11], ARGV[12]
 local queue = queue_at(prefix)
 local key, moved = prefix .. id, prefix .. "echomq:moved"
 
-local fault = refusal(queue, types_of(queue, moved, "set", prefix .. "id", "string"))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue, moved, "set", prefix .. "id", "string"))
+if refused then
+  return refused
 end
 if redis.call("EXISTS", key) == 1 or redis.call("SISMEMBER", moved, id) == 1 then
   return 0

@@ -25,9 +25,9 @@ local queue = queue_at(prefix)
 local scheduler_key, id = queue["repeat"] .. ":" .. scheduler, "repeat:" .. scheduler .. ":" .. due
 local wait = math.max(due - timestamp, 0)
 
-local fault = refusal(queue, types_of(queue, prefix .. "id", "string", scheduler_key, "hash"))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue, prefix .. "id", "string", scheduler_key, "hash"))
+if refused then
+  return refused
 end
 local previous = tonumber(redis.call("ZSCORE", queue["repeat"], scheduler) or "")
 if not previous or producer ~= "repeat:" .. scheduler .. ":" .. digits(previous)

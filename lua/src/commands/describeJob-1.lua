@@ -35,9 +35,9 @@ local function holder_of(lock)
   return -1
 end
 
-local fault = refusal(queue, types_of(queue))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue))
+if refused then
+  return refused
 end
 local fields, there = read_row_fields(queue, id)
 local key, places = prefix .. id, places_of(queue, id)

@@ -46,9 +46,9 @@ local function first_of(...)
   return rows
 end
 
-local fault = refusal(queue, types_of(queue))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue))
+if refused then
+  return refused
 end
 look.now = tonumber(time_in_ms(ARGV[2]))
 local counts, exists = {}, redis.call("EXISTS", queue.meta, queue["repeat"])

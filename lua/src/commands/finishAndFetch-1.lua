@@ -61,29 +61,41 @@ local FIRST_PART = 16
 
 local queue, timestamp = common_keys(ARGV[1]), time_in_ms(ARGV[2])
 add_job_keys(queue)
-local wanted, lost_id, looks_at_all = tonumber(ARGV[10]), ARGV[14], ARGV[15] == "1"
-local fetches, finishes = wanted > 0 or lost_id ~= "", ARGV[FIRST_PART] ~= nil
-local fault = refusal(queue, looks_at_all and (fetches and types_of(queue, queue.limiter, "string") or types_to_write(queue)))
-local how = finishes and not fault and {
-  timestamp = timestamp, event_bytes = tonumber(ARGV[8]), metrics_points = tonumber(ARGV[9]), sizes = {},
+local wanted, lost_id = tonumber(ARGV[10]), ARGV[14]
+local finishes, fetches = ARGV[FIRST_PART] ~= nil, wanted > 0 or lost_id ~= ""
+
+local types = ARGV[15] == "1" and (fetches and types_of(queue, queue.limiter, "string") or types_to_write(queue))
+local refused = refusal(queue, types)
+if refused then
+  return refused
+end
+
+local outcomes, faults, how = {}, {}, {
+  timestamp = timestamp, event_bytes = tonumber(ARGV[8]), metrics_points = tonumber(ARGV[9]),
   keep = { completed = { count = tonumber(ARGV[5]) }, failed = { count = tonumber(ARGV[6]), age = tonumber(ARGV[7]) } },
+  sizes = {}, locks = {}, ended = { completed = {}, failed = {} }, may_have_children = true, has_written = false,
 }
-fault = fault or how and unfit_to_finish(queue, how)
-local outcomes, faults = {}, {}
-if how and not fault then
+if finishes then
+  refused = unfit_to_finish(queue, how)
+  if refused then
+    return refused
+  end
   outcomes, faults = finish_jobs(queue, FIRST_PART, how)
 end
+
 local fetch = {
   timestamp = timestamp, worker = ARGV[3], lock_duration = ARGV[4], wanted = wanted, id = ARGV[11],
   suspects_wanted = tonumber(ARGV[12]), is_together = ARGV[12]:sub(1, 1) == "+",
   policies = ARGV[13] ~= "{}" and object(ARGV[13]) or nil,
   jobs = {}, skipped = {}, skipped_together = 0, unseen = 0, limited_for = 0,
 }
-fault = fault or fetches and fetch_for_call(queue, fetch, lost_id, finishes)
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+if fetches then
+  refused = fetch_for_call(queue, fetch, lost_id, finishes)
+  if refused then -- only where nothing was to finish: else the looks were made before
+    return refused
+  end
 end
-if how and how.has_written and (#fetch.jobs == 0 or queue.concurrency) then -- else `active` is not empty
+if how.has_written and (#fetch.jobs == 0 or queue.concurrency) then -- else `active` is not empty
   tell_what_is_left(queue)
 end
 

@@ -36,9 +36,9 @@ local function matches(id, fields)
   return false
 end
 
-local fault = refusal(queue, types_of(queue))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue))
+if refused then
+  return refused
 end
 local look = { now = tonumber(time_in_ms()), most_data = number(ARGV[7]), events = 0 }
 local ids, scores = ids_of(queue, state, offset, count, newest)

@@ -88,9 +88,9 @@ end
 if not call.max_stalled_count or not number(call.timestamp) then
   return redis.error_reply("ECHOMQ refuses the call: max_stalled_count (ARGV 2) and timestamp (ARGV 3) must be numbers")
 end
-local fault = refusal(queue, types_of(queue, call.throttle, "string"))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue, call.throttle, "string"))
+if refused then
+  return refused
 end
 if call.is_report then
   return reply(call, -1, report(call))

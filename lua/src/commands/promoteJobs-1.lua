@@ -39,9 +39,9 @@ local function promote(id)
   return "done"
 end
 
-local fault = refusal(queue, types_of(queue))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue))
+if refused then
+  return refused
 end
 now = tonumber(time_in_ms())
 trim_events(queue)

@@ -43,9 +43,9 @@ local function remove(ids)
   removed = removed + #(ids or {})
 end
 
-local fault = refusal(queue, types_of(queue))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue))
+if refused then
+  return refused
 end
 for _, list in ipairs({ queue.wait, queue.paused, queue.active }) do
   if removed < left then

@@ -21,9 +21,9 @@ Works when Redis is at its maxmemory. Cost: O(log N) in the workers registered.
 local workers, registration, before, kept_for = KEYS[1], ARGV[2], ARGV[3], number(ARGV[4])
 local queue = queue_at(ARGV[1])
 
-local fault = refusal(queue, types_of(queue, workers, "zset"))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue, workers, "zset"))
+if refused then
+  return refused
 end
 write_although_full(queue)
 local now = tonumber(time_in_ms(0))

@@ -83,9 +83,9 @@ local function release_locks(ids)
   end
 end
 
-local fault = refusal(queue, types_of(queue, workers, "zset"))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue, workers, "zset"))
+if refused then
+  return refused
 end
 write_although_full(queue)
 local lists = {}

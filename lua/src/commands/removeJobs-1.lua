@@ -94,9 +94,9 @@ local function remove(id)
   return "done"
 end
 
-local fault = refusal(queue, types_of(queue))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue))
+if refused then
+  return refused
 end
 trim_events(queue)
 local outcomes = {}

@@ -70,7 +70,7 @@ local repairs = {
 
 local refused = refusal(queue, types_of(queue))
 if refused then
-  return redis.error_reply("ECHOMQ " .. refused)
+  return refused
 end
 local outcomes = {}
 for at = 4, #ARGV do

@@ -64,9 +64,9 @@ local function look_for(id, lock)
   lost[#lost + 1] = id
 end
 
-local fault = refusal(queue, types_of(queue))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue))
+if refused then
+  return refused
 end
 trim_events(queue)
 for at = #ARGV - 1, 2, -2 do

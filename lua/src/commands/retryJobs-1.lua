@@ -62,9 +62,9 @@ local function retry(id)
   return 1
 end
 
-local fault = refusal(queue, types_of(queue, types_of_jobs()))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue, types_of_jobs()))
+if refused then
+  return refused
 end
 now = tonumber(time_in_ms())
 local outcomes, retried = {}, false

@@ -19,9 +19,9 @@ local prefix, event = ARGV[1], ARGV[2]
 local queue = queue_at(prefix)
 local pausing = event == "paused"
 
-local fault = refusal(queue, types_of(queue))
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, types_of(queue))
+if refused then
+  return refused
 end
 write_although_full(queue)
 if pausing then

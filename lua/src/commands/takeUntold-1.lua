@@ -33,9 +33,9 @@ local function data_of(id, recorded)
   return redis.call("ZSCORE", queue.failed, id) and attempt("HGET", prefix .. id, "data")
 end
 
-local fault = refusal(queue, { untold, "zset", jobs, "hash", queue.failed, "zset" })
-if fault then
-  return redis.error_reply("ECHOMQ " .. fault)
+local refused = refusal(queue, { untold, "zset", jobs, "hash", queue.failed, "zset" })
+if refused then
+  return refused
 end
 for at = 4, #ARGV do
   forget(ARGV[at])

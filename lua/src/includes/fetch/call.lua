@@ -18,7 +18,8 @@ local function how_many_wait(queue, wanted)
 end
 
 -- Fetches what the `fetch` of fetch/jobs asks for, or the jobs of the earlier call with the lost id; gives it when the
--- next delayed job is `due`. Returns why the queue is refused, or nil. A call that has finished jobs has looked before.
+-- next delayed job is `due`. Returns the error of a queue that is refused, or nil. A call that has finished jobs has
+-- looked before.
 local function fetch_for_call(queue, fetch, lost_id, has_looked)
   local wanted, timestamp = fetch.wanted, fetch.timestamp
   -- What is there only with delays, limits or priorities, or after a strange resume: one look tells that it is not.
@@ -33,9 +34,9 @@ local function fetch_for_call(queue, fetch, lost_id, has_looked)
     return nil
   end
   local is_due, waiting = fetch.due and fetch.due <= tonumber(timestamp), how_many_wait(queue, wanted)
-  local fault = not has_looked and (is_due or waiting > 0) and unfit_to_fetch(queue)
-  if fault then
-    return fault
+  local refused = not has_looked and (is_due or waiting > 0) and unfit_to_fetch(queue)
+  if refused then
+    return refused
   end
   if is_due then
     promote_due_jobs(queue, timestamp)

@@ -13,7 +13,6 @@
 --   limited_for     for how many ms a rate limit keeps all jobs from being fetched, or 0
 -- Needs:
 --- include values
---- include queue/reserved
 --- include rarely fetch/limit
 --- include rarely fetch/window
 --- include rarely fetch/suspects
@@ -38,7 +37,7 @@ end
 
 -- Fetches as many jobs as are wanted and there. Ids without a job vanish. `most` is how many there are, or more.
 local function fetch_jobs(queue, fetch, most)
-  local jobs, skipped, most_skipped = fetch.jobs, fetch.skipped, 100 -- suspects to look past in one call
+  local jobs, skipped, most_skipped = fetch.jobs, fetch.skipped, 100 -- LARGEST_CROWD in broker/suspects.py
   local counted, looked_at, room = 0, 0, fetch.wanted
   if queue.rate_limit or fetch.may_be_limited and redis.call("EXISTS", queue.limiter) == 1 then
     room, fetch.limited_for = room_under_limit(queue)
@@ -54,18 +53,17 @@ local function fetch_jobs(queue, fetch, most)
     end
     looked_at = looked_at + 1
     local key = queue.prefix .. id
-    local fields = not is_reserved(id) and read_fields(key)
-    if fields and (fields[1] or redis.call("EXISTS", key) == 1) then
-      local started = fields[3] and digits(counter(fields[3]) + 1) or "1"
-      if not fields[4] or counter(fields[4]) < 1 or may_run(fetch, key, started) then
-        fetch_job(queue, fetch, id, key, fields, started)
-        counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
-      else
-        redis.call("LPOP", queue.active)
-        skipped[#skipped + 1] = { id, score }
-      end
-    else
+    local fields = read_fields(id, key)
+    local started = fields and fields[3] and digits(counter(fields[3]) + 1) or "1"
+    local has_stalled = fields and fields[4] and counter(fields[4]) >= 1
+    if not fields then
       redis.call("LPOP", queue.active)
+    elseif has_stalled and not may_run(fetch, key, started) then
+      redis.call("LPOP", queue.active)
+      skipped[#skipped + 1] = { id, score }
+    else
+      fetch_job(queue, fetch, id, key, fields, started)
+      counted = counted + (fields[5] and 0 or 1) -- a job that is only failed is not limited
     end
   end
   if #skipped == most_skipped and #jobs == 0 and attempt("STRLEN", queue.prefix .. "pc") then

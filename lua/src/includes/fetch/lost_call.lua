@@ -11,7 +11,7 @@ local function find_jobs_of_call(queue, fetch, lost_id)
     local id = newest[at]
     local key = queue.prefix .. id
     local token = attempt("GET", key .. ":lock")
-    local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(key)
+    local fields = token and token:sub(1, #lost_id + 1) == lost_id .. ":" and read_fields(id, key)
     if fields then
       local duration = lock_duration_of(fetch, fields)
       fetch.jobs[#fetch.jobs + 1] = describe(id, token, fields, digits(counter(fields[3])), duration)

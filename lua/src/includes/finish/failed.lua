@@ -1,5 +1,4 @@
 -- How ONE job fails that its worker holds. Needs:
---- include values
 --- include queue/events
 --- include finish/stacktrace
 --- include parents/failure
@@ -18,17 +17,18 @@ local function emit_failed(queue, id, reason, most, attempts_made)
   emit(queue, "retries-exhausted", id, "attemptsMade", attempts_made)
 end
 
--- Writes how a job failed, and tells the others. Returns what could not be told.
-local function fail_job(queue, id, key, attempts, fields, opts, reason, how)
-  local trace, latest, found = {}, ARGV[how.at + 4], redis.call("HMGET", key, "stacktrace", "defa")
+-- Writes how a job failed, and tells the others. Takes the `job` and `how` of finish/job; `child` is what
+-- tell_parent_of_failure takes. Returns what could not be told.
+local function fail_job(queue, job, child, attempts, reason, how)
+  local key, latest, trace = job.key, ARGV[job.at + 4], {}
+  local found = redis.call("HMGET", key, "stacktrace", "defa")
   if latest ~= "" then
-    trace = { "stacktrace", stacktrace_of(opts, found[1], latest) }
+    trace = { "stacktrace", stacktrace_of(child.opts, found[1], latest) }
   end
   redis.call("HSET", key, "atm", attempts, "finishedOn", how.timestamp, "failedReason", reason, unpack(trace))
   if found[2] then
     redis.call("HDEL", key, "defa")
   end
-  emit_failed(queue, id, reason, how.event_bytes, attempts)
-  local job = { opts = opts, parent_key = fields[2], parent = object(fields[3]) }
-  return tell_parent_of_failure(job, key, reason, how.timestamp)
+  emit_failed(queue, job.id, reason, how.event_bytes, attempts)
+  return tell_parent_of_failure(child, key, reason, how.timestamp)
 end

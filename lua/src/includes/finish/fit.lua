@@ -4,7 +4,7 @@
 --- include queue/meta
 --- include rarely finish/types_to_write
 
--- Why a call that only fetches jobs may not write, or nil. The trim of the events goes first of all writes: it
+-- The error of a call that only fetches jobs and may not write, or nil. The trim of the events goes first of all writes: it
 -- raises when that is no stream, and Redis does it although it is full, and then what follows.
 local function unfit_to_fetch(queue)
   if not (attempt("LLEN", queue.active) and attempt("ZCARD", queue.marker)) then
@@ -15,8 +15,8 @@ local function unfit_to_fetch(queue)
   return nil
 end
 
--- Why a call that finishes jobs may not write, or nil. What the looks tell is of use later. Takes the `how` of
--- finish/job.
+-- The error of a call that finishes jobs and may not write, or nil. What the looks tell is of use later. Takes the
+-- `how` of finish/job.
 local function unfit_to_finish(queue, how)
   local marks, sizes = attempt("SCARD", queue.stalled), how.sizes
   sizes.completed, sizes.failed = attempt("ZCARD", queue.completed), attempt("ZCARD", queue.failed)

@@ -1,5 +1,19 @@
 -- How ONE job finishes that its worker holds: a script may do so with several. The queue's
--- meta must have been read. Needs:
+-- meta must have been read. `job` is a table of
+--   at                    the place of its arguments: see the header of finishAndFetch
+--   id, token, target, value         the first four of these
+--   held                  what its lock holds, or false
+--   key                   of its hash
+-- and `how` one of what is the same for all jobs of a call:
+--   timestamp             in ms, as text
+--   keep                  by target the retention where a job does not say it
+--   event_bytes, metrics_points      as the worker says
+--   may_have_children     false when no job of the call has children that keep it from completing
+--   sizes                 by target how many jobs the finished set holds, where that is known
+--   locks                 gets the locks, to be deleted together
+--   ended                 by target gets scores and ids, for a set of finished jobs that is pruned by the worker's rule
+--   has_written           becomes true when something was written
+-- Needs:
 --- include values
 --- include rarely finish/outcome
 --- include finish/retention
@@ -13,11 +27,11 @@
 
 local NO_OPTS = {}
 
--- Writes how a job completed. Returns what could not be told to others.
-local function complete_job(queue, id, key, attempts, fields, how)
-  local value, parent_key, parent = how.value, fields[2], fields[3]
+-- Writes how a job completed.
+local function complete_job(queue, job, attempts, has_failed_before, how)
+  local key, id, value = job.key, job.id, job.value
   redis.call("HSET", key, "atm", attempts, "finishedOn", how.timestamp, "returnvalue", value)
-  if fields[6] then
+  if has_failed_before then
     redis.call("HDEL", key, "failedReason")
   end
   if #value <= how.event_bytes then
@@ -26,27 +40,15 @@ local function complete_job(queue, id, key, attempts, fields, how)
     redis.call("XADD", queue.events, "*", "event", "completed", "jobId", id, "returnvalue", "null",
       "returnvalueBytes", #value, "prev", "active")
   end
-  return (parent_key or parent) and tell_parent_of_completion(
-    { parent_key = parent_key, parent = object(parent) }, key, value, how.timestamp)
 end
 
--- Finishes the job with an id. `how` is a table of
---   at          the place of its arguments     held        what its lock holds, or false
---   timestamp   in ms, as text
---   target      "completed" or "failed"        value       return value as JSON, or the reason
---   keep        by target the retention where the job does not say it
---   event_bytes, metrics_points  as the worker says
---   may_have_children  false when no job of the call has children that keep it from completing
---   locks       gets the lock, to be deleted   ended       gets the id, by target, for a set of finished jobs
--- that is pruned by the rule of the worker: what one command can do for all jobs of a call.
--- Returns the outcome as finishAndFetch does, and a list of what went wrong, if anything did; `how.has_written`
--- becomes true when something was written.
-local function finish_job(queue, id, how)
-  local key, target, timestamp = queue.prefix .. id, how.target, how.timestamp
-  local fields = how.held == ARGV[how.at + 1]
+-- Returns the outcome as finishAndFetch does, and a list of what went wrong, if anything did.
+local function finish_job(queue, job, how)
+  local id, key, target, timestamp = job.id, job.key, job.target, how.timestamp
+  local fields = job.held == job.token
     and redis.call("HMGET", key, "opts", "parentKey", "parent", "deid", "atm", "failedReason")
   if not fields or not fields[1] and redis.call("EXISTS", key) == 0 then
-    return outcome_without_job(queue, id, how)
+    return outcome_without_job(queue, job, how)
   end
   local forbidden = how.may_have_children and target == "completed" and children_forbid(key, id)
   if forbidden then
@@ -68,12 +70,15 @@ local function finish_job(queue, id, how)
   end
   redis.call("LREM", queue.active, -1, id)
   how.has_written = true
-  local attempts = fields[5] and digits(counter(fields[5]) + 1) or "1"
-  local untold
-  if target == "completed" then
-    untold = complete_job(queue, id, key, attempts, fields, how)
+
+  local attempts, has_parent, untold = fields[5] and digits(counter(fields[5]) + 1) or "1", fields[2] or fields[3], nil
+  if target == "failed" then
+    local child = { opts = opts, parent_key = fields[2], parent = object(fields[3]) }
+    untold = fail_job(queue, job, child, attempts, forbidden or job.value, how)
   else
-    untold = fail_job(queue, id, key, attempts, fields, opts, forbidden or how.value, how)
+    complete_job(queue, job, attempts, fields[6], how)
+    untold = has_parent and tell_parent_of_completion(
+      { parent_key = fields[2], parent = object(fields[3]) }, key, job.value, timestamp)
   end
   local not_followed = fields[4] and end_deduplication(queue, fields[4], id, timestamp)
   if not is_kept_by_rule then

@@ -4,9 +4,9 @@
 --- include finish/prune
 --- include rarely finish/fault
 
--- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What
--- goes wrong with one does not keep the others from finishing. `how` is the table that finish_job takes. Returns
--- the outcome of each, and what went wrong, with the place of the job before it.
+-- Finishes the jobs that the arguments of the script name, from the `first` on: seven for each. What goes wrong with
+-- one does not keep the others from finishing. `how` is the table that finish_job takes. Returns the outcome of each,
+-- and what went wrong, with the place of the job before it.
 local function finish_jobs(queue, first, how)
   local per_job, locks, children, outcomes, all_faults = 7, {}, {}, {}, {}
   for at = first, #ARGV, per_job do
@@ -16,11 +16,12 @@ local function finish_jobs(queue, first, how)
   end
   local held = redis.call("MGET", unpack(locks))
   how.may_have_children = redis.call("EXISTS", unpack(children)) > 0 -- which few jobs have
-  how.locks, how.ended = {}, { completed = {}, failed = {} }
+  local job = { at = 0, id = "", token = "", target = "", value = "", held = "", key = "" } -- one table for all of them
   for place = 1, #locks do
     local at = first + (place - 1) * per_job
-    how.at, how.held, how.target, how.value = at, held[place], ARGV[at + 2], ARGV[at + 3]
-    local succeeded, outcome, faults = pcall(finish_job, queue, ARGV[at], how)
+    job.at, job.id, job.token, job.target, job.value = at, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+    job.held, job.key = held[place], queue.prefix .. job.id
+    local succeeded, outcome, faults = pcall(finish_job, queue, job, how)
     if not succeeded then
       outcome, faults = "?", { fault_of_job(outcome) }
     end
@@ -29,7 +30,7 @@ local function finish_jobs(queue, first, how)
       all_faults[#all_faults + 1] = { place, unpack(faults) }
     end
   end
-  -- What is the same for all jobs of a call:
+  -- What one command can do for all jobs of a call:
   if how.locks[1] then
     redis.call("DEL", unpack(how.locks))
   end

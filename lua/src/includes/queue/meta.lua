@@ -18,16 +18,16 @@ local function read_meta(queue)
   return is_hash
 end
 
--- Why nothing may be done to a queue, or nil. EchoMQ 2 is another protocol under the same
+-- The error that a script returns which may do nothing to a queue, or nil. EchoMQ 2 is another protocol under the same
 -- prefix. `types` are the keys that will be written, with their types, or nil.
 local function refusal(queue, types)
-  local fault = types and #types > 0 and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
+  local fault = types and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
   if fault then
-    return "refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
-    return "refuses the queue: " .. queue.meta .. " says version " .. queue.version
-      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use."
+    return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
+      .. ", and only EchoMQ 1 is understood. Nothing was written. Use a prefix that EchoMQ 2 does not use.")
   end
   return nil
 end

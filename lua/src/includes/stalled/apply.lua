@@ -1,6 +1,7 @@
 -- Does what the verdicts say. Takes the `call` of stalled/call. Needs:
 --- include queue/lists
 --- include queue/wake
+--- include rarely queue/wake_for_waiting
 --- include rarely stalled/gone
 --- include stalled/call
 --- include stalled/lookup
@@ -51,8 +52,9 @@ end
 -- have freed in a queue with a global concurrency.
 local function wake_for_what_changed(call)
   local queue, counts = call.queue, call.counts
-  if counts.recovered > 0 or queue.concurrency and counts.failed + counts.dropped > 0
-    and redis.call("EXISTS", queue.wait, queue.prioritized) > 0 then
+  if counts.recovered > 0 then
     wake(queue)
+  elseif queue.concurrency and counts.failed + counts.dropped > 0 then
+    wake_for_waiting(queue)
   end
 end

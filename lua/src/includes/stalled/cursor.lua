@@ -1,5 +1,6 @@
 -- The way through `active`, from its old end, over as many calls as it takes. Takes the `call`
 -- of stalled/call. Needs:
+--- include queue/position
 --- include stalled/lookup
 
 local CHUNK = 250 -- most ids looked at together; they take about 3 ms if all are stalled
@@ -22,13 +23,9 @@ local function make_clock()
   end
 end
 
--- Finds where the last call stopped, although jobs that it looked at may have gone since.
+-- Finds where the last call stopped.
 local function resume(call)
-  local active, offset, anchor = call.queue.active, call.offset, call.anchor
-  if offset > 0 and redis.call("LINDEX", active, -offset) ~= anchor then
-    local position = redis.call("LPOS", active, anchor, "RANK", -1, "MAXLEN", offset)
-    call.offset = position and redis.call("LLEN", active) - position or math.max(offset - CHUNK, 0)
-  end
+  call.offset = position_of(call.queue.active, call.offset, call.anchor) or math.max(call.offset - CHUNK, 0)
 end
 
 -- Moves ids that were looked at from the old end of `active` to its new end, so that what comes
