@@ -106,7 +106,6 @@ def test_a_job_whose_handing_over_was_interrupted_is_given_back_and_runs(broker,
     assert sorted(ran) == [*range(6)]
 
 
-@pytest.mark.timeout(60)
 def test_threads_that_take_from_the_same_messages_are_in_nobody_s_way(client, broker, ran, caplog):
     """Each of them may be stopped between any two steps."""
     switch_interval = sys.getswitchinterval()

@@ -87,7 +87,6 @@ def test_a_call_that_fails_fails_for_all_that_are_in_it_and_for_no_other():
     assert not calls.pending
 
 
-@pytest.mark.timeout(60)
 def test_no_thread_waits_for_ever_however_many_are_interrupted(monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # an interrupt may hit pytest's own in the middle
 
@@ -200,7 +199,6 @@ def test_a_job_whose_thread_was_interrupted_before_it_began_is_given_back(client
     assert ran == [1]
 
 
-@pytest.mark.timeout(60)
 def test_no_message_is_lost_and_no_thread_leaks_however_many_are_interrupted(client, broker):
     @dramatiq.actor(broker=broker)
     def work(number):

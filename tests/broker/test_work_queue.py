@@ -23,7 +23,6 @@ def quiet(monkeypatch):
     monkeypatch.setattr(threading, "excepthook", lambda ended: None)
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("use", ["put", "get", "task_done", "join"])
 def test_no_interrupt_closes_the_queue_that_all_threads_of_a_worker_use(broker, use):
     """One that comes while a thread waits for the queue's lock is raised as soon as it has the lock."""

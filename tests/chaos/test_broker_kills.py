@@ -31,7 +31,7 @@ def left_over(direct: redis.Redis) -> list[bytes]:
     return [*direct.keys("emq:q:*:lock"), *(name for state in unfinished for name in direct.keys(f"emq:q:{state}"))]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_every_message_runs_though_workers_and_redis_are_killed():
     with two_servers(*KEEPS_DATA) as (server, direct, notes):
         kills, batch, pace = (15, 100, 2.0) if FULL else (3, 100, 1.2)

@@ -36,7 +36,6 @@ def tell_main_thread(number: int, seconds: float) -> None:
     signal.pthread_kill(threading.main_thread().ident, number)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_no_moment_at_which_a_signal_comes_keeps_the_wait_from_ending(number):
     """With a threading.Event, one in some ten thousand did."""
