@@ -129,16 +129,20 @@ def lock_threads() -> list[threading.Thread]:
     ]
 
 
-def test_a_short_lock_that_is_taken_in_a_long_pause_is_renewed_in_time(client):
+def test_a_short_lock_that_is_taken_in_a_long_pause_is_renewed_in_time(client, monkeypatch):
     """The thread waits by the longest lock until it is told of a shorter one."""
+    monkeypatch.setattr("dramatiq_echomq.broker.renewal_clients.LONGEST_RENEWAL", 60.0)
     renewals = Renewals()
-    broker = EchoMQBroker(client=client, middleware=[renewals], lock_duration=120_000)
+    broker = EchoMQBroker(client=client, middleware=[renewals], lock_duration=240_000)
+    has_begun, renew = threading.Event(), broker.locks.renew
+    monkeypatch.setattr(broker.locks, "renew", lambda: (renew(), has_begun.set()))
     broker.emit_before("worker_boot", SimpleNamespace(worker_threads=1))
+    assert has_begun.wait(20)  # with a round that is made at once
     put(client, wait=["a"], jobs={"a": {**JOB, "opts": '{"lockDuration": 2000}'}})
 
     take(broker)
 
-    wait_until(lambda: renewals.smallest_ttls)  # and not only after 30 s
+    wait_until(lambda: renewals.smallest_ttls)  # and not only after the minute of a longer one
     wait_until(lambda: state(client)["locks"] == {"a"})
     broker.emit_after("worker_shutdown", None)
     broker.close()
