@@ -52,6 +52,16 @@ def test_a_new_window_begins_with_the_first_fetch_after_the_last_one(client):
     assert 50_000 < client.pttl("emq:q:limiter") <= 60_000
 
 
+@pytest.mark.parametrize("left_over", ["7", "odd"])
+def test_a_new_window_begins_where_a_count_was_left_that_would_never_end(client, left_over):
+    put_jobs(client, *"abc", meta={"max": "2", "duration": "60000"}, limiter=left_over)
+
+    assert [len(fetch(client).jobs) for _ in range(2)] == [2, 0]
+
+    assert client.get("emq:q:limiter") == b"2"
+    assert 50_000 < client.pttl("emq:q:limiter") <= 60_000
+
+
 @pytest.mark.parametrize("meta", [{"version": "1"}, {"max": "1000", "duration": "1000"}])
 def test_a_limit_that_another_runtime_has_set_for_a_time_holds(client, meta):
     put_jobs(client, "a", meta=meta)

@@ -101,6 +101,15 @@ def test_of_suspects_that_stalled_beside_each_other_none_is_charged_and_each_run
         assert worker_dies(client).failed_ids == ("s1",)
 
 
+def test_a_suspect_that_runs_alone_again_is_charged_for_its_stall(client, broker):
+    """It ran beside others and was given back, so that this is the same attempt once more."""
+    put(client, wait=["s"], jobs={"s": {**SUSPECT, "ats": "1", "suspect": "beside:2"}})
+    take(broker)
+    assert "suspect" not in state(client)["s"]
+
+    assert worker_dies(client).failed_ids == ("s",)
+
+
 def test_those_that_must_run_alone_hold_up_no_mass(client, broker):
     ids = crowd(client, 6)
     client.hset("emq:q:s0", "suspect", "alone")

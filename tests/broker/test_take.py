@@ -95,8 +95,14 @@ def test_an_id_without_a_job_is_dropped_and_makes_no_ghost(client, broker):
 
 @pytest.mark.parametrize(
     "queue",
-    [{"paused": ["a"], "meta": {"paused": "1"}}, {"wait": ["a"], "meta": {"concurrency": "1"}, "active": ["b"]}],
-    ids=["paused", "at its concurrency"],
+    [
+        {"paused": ["a"], "meta": {"paused": "1"}},
+        {"wait": ["a"], "meta": {"paused": "1"}},  # where BullMQ 6 leaves it
+        {"prioritized": {"a": 2**32}, "pc": "1", "meta": {"paused": "1"}},
+        {"wait": ["a"], "meta": {"concurrency": "1"}, "active": ["b"]},
+        {"prioritized": {"a": 2**32}, "pc": "1", "meta": {"concurrency": "1"}, "active": ["b"]},
+    ],
+    ids=["paused", "paused by another", "paused, of priorities", "at its concurrency", "at it, of priorities"],
 )
 def test_nothing_is_taken_from_a_queue_that_is(client, broker, queue):
     put(client, jobs={"a": JOB}, **queue)
