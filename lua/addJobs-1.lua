@@ -111,7 +111,8 @@ end
 local function refusal(queue, types)
   local fault = types and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
-    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault
+      .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
@@ -232,7 +233,7 @@ rarely = function()
             return key .. " may not be used by this user, or not from here"
           end
           local found = attempt("TYPE", key)
-          return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+          return key .. " is " .. (found and "a " .. found.ok or "something else") .. " and should be a " .. should_be
         end
       end
       return nil
@@ -409,7 +410,8 @@ for at = FIRST_JOB, #ARGV, PER_JOB do
     if not queue.delayed and (when ~= "0" or priority ~= "0") then
       rarely().add_job_keys(queue)
     end
-    local is_available = add_to_queue(queue, id, name, (is_first or priority == "0") and 0 or tonumber(priority), due, is_first)
+    local level = (is_first or priority == "0") and 0 or tonumber(priority)
+    local is_available = add_to_queue(queue, id, name, level, due, is_first)
     wakes, added = wakes or is_available, added + 1
   end
 end

@@ -5,10 +5,12 @@ Says all there is to say about one job of a queue. Writes nothing.
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 id  3 how many of the last lines of its log to return
 
-Returns a list: 1 the states it is in, which should be one; a list that has it twice is named twice
-2 the job, as listJobs describes it  3 whether a check has marked it  4 the last lines of its log
-5 how many children it still waits for  6 the worker that holds its lock: -1 when it is not registered, 0 when its
-connection is there, else since when that is missing, in ms.
+Returns a list:
+      1 the states it is in, which should be one; a list that has it twice is named twice
+      2 the job, as listJobs describes it  3 whether a check has marked it  4 the last lines of its log
+      5 how many children it still waits for
+      6 the worker that holds its lock: -1 when it is not registered, 0 when its connection is there, else since
+        when that is missing, in ms
 
 Cost: O(N) in the ids of `wait`, `paused` and `active`, and in the workers that are registered.
 --]]
@@ -104,7 +106,8 @@ end
 local function queue_at(prefix)
   local queue = common_keys(prefix)
   add_job_keys(queue)
-  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.pc, queue["repeat"] = prefix .. "pc", prefix .. "repeat"
+  queue["waiting-children"] = prefix .. "waiting-children"
   queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
   return queue
 end
@@ -147,7 +150,8 @@ end
 local function refusal(queue, types)
   local fault = types and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
-    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault
+      .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
@@ -324,8 +328,8 @@ local function told_at(queue, id, earliest, most)
 end
 
 -- Since when a job with these fields (see inspect/row) waits, in ms, and whether that is known. If not, it is a
--- moment before which it did not. It is known of jobs that nobody has fetched yet, and of those that a check or a person
--- has brought back. Of others an event may tell: `most_events` says how many to look at.
+-- moment before which it did not. It is known of jobs that nobody has fetched yet, and of those that a check or a
+-- person has brought back. Of others an event may tell: `most_events` says how many to look at.
 local function waiting_since(queue, id, fields, now, most_events)
   local key = queue.prefix .. id
   local added, own_delay = number(fields[4]) or 0, 0
@@ -421,7 +425,7 @@ rarely = function()
             return key .. " may not be used by this user, or not from here"
           end
           local found = attempt("TYPE", key)
-          return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+          return key .. " is " .. (found and "a " .. found.ok or "something else") .. " and should be a " .. should_be
         end
       end
       return nil
@@ -491,7 +495,8 @@ local fields, there = read_row_fields(queue, id)
 local key, places = prefix .. id, places_of(queue, id)
 local look = { now = tonumber(time_in_ms()), most_data = math.huge, events = MOST_EVENTS }
 return {
-  places, describe_row(queue, id, places[1], redis.call("ZSCORE", queue.delayed, id), fields, there, look), redis.call("SISMEMBER", queue.stalled, id),
+  places, describe_row(queue, id, places[1], redis.call("ZSCORE", queue.delayed, id), fields, there, look),
+  redis.call("SISMEMBER", queue.stalled, id),
   attempt("LRANGE", key .. ":logs", -lines, -1) or {}, attempt("SCARD", key .. ":dependencies") or 0,
   holder_of(key .. ":lock"),
 }

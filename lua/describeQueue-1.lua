@@ -5,12 +5,16 @@ Says how a queue is. Writes nothing.
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 time in ms; 0 or none for the server's
 
-Returns a list: 1 1 when the queue exists, else 0  2 the time of the server in ms  3 paused, concurrency, max,
-duration and version of its meta  4 numbers of jobs: wait, paused, active, delayed, prioritized,
-waiting-children, completed, failed  5 TTL of the rate limit's key in ms (-2 without), and what it holds
-6 TTL of the throttle of the checks, what it holds, and when a check was made that took none, or ""  7 how many jobs are marked  8 the jobs at the front of
-wait, paused and prioritized: the state, and the job as listJobs describes it  9 the oldest in active  10 when the next delayed job is due
-11 the workers of EchoMQBroker that are registered.
+Returns a list:
+      1 whether the queue exists, 1 or 0  2 the time of the server in ms
+      3 paused, concurrency, max, duration and version of its meta
+      4 numbers of jobs: wait, paused, active, delayed, prioritized, waiting-children, completed, failed
+      5 TTL of the rate limit's key in ms (-2 without), and what it holds
+      6 TTL of the throttle of the checks, what it holds, and when a check was made that took none, or ""
+      7 how many jobs are marked
+      8 the jobs at the front of wait, paused and prioritized: the state, and the job as listJobs describes it
+      9 the oldest in active  10 when the next delayed job is due
+      11 the workers of EchoMQBroker that are registered
 
 Cost: O(N) in those workers, else O(1).
 --]]
@@ -106,7 +110,8 @@ end
 local function queue_at(prefix)
   local queue = common_keys(prefix)
   add_job_keys(queue)
-  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.pc, queue["repeat"] = prefix .. "pc", prefix .. "repeat"
+  queue["waiting-children"] = prefix .. "waiting-children"
   queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
   return queue
 end
@@ -163,7 +168,8 @@ end
 local function refusal(queue, types)
   local fault = types and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
-    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault
+      .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
@@ -340,8 +346,8 @@ local function told_at(queue, id, earliest, most)
 end
 
 -- Since when a job with these fields (see inspect/row) waits, in ms, and whether that is known. If not, it is a
--- moment before which it did not. It is known of jobs that nobody has fetched yet, and of those that a check or a person
--- has brought back. Of others an event may tell: `most_events` says how many to look at.
+-- moment before which it did not. It is known of jobs that nobody has fetched yet, and of those that a check or a
+-- person has brought back. Of others an event may tell: `most_events` says how many to look at.
 local function waiting_since(queue, id, fields, now, most_events)
   local key = queue.prefix .. id
   local added, own_delay = number(fields[4]) or 0, 0
@@ -437,7 +443,7 @@ rarely = function()
             return key .. " may not be used by this user, or not from here"
           end
           local found = attempt("TYPE", key)
-          return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+          return key .. " is " .. (found and "a " .. found.ok or "something else") .. " and should be a " .. should_be
         end
       end
       return nil

@@ -10,9 +10,11 @@ ARGV  1 key prefix of the queue, with its last colon  2 state: wait, paused, act
       6 a text: only the jobs that have it in their id, name, data or failedReason; "" for all
       7 the most bytes of data to return of a job; the rest is left out
 
-Returns a list: 1 how many ids the state has  2 how many were looked at  3 for each job: its id, 1 (or 0 without
-a hash, -1 for another type), TTL of its lock in ms, score or "", size of its data, the fields of inspect/row, and for one that waits for a worker since when, in ms, and 1
-if that is known, 0 if it may be later.
+Returns a list:
+      1 how many ids the state has  2 how many were looked at
+      3 for each job: its id, 1 (or 0 without a hash, -1 for another type), TTL of its lock in ms, score or "", size of
+        its data, the fields of inspect/row, and for one that waits for a worker since when, in ms, and 1 if that is
+        known, 0 if it may be later
 
 Cost: O(1) for each id that is looked at, beyond what it takes to get to the offset.
 --]]
@@ -108,7 +110,8 @@ end
 local function queue_at(prefix)
   local queue = common_keys(prefix)
   add_job_keys(queue)
-  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.pc, queue["repeat"] = prefix .. "pc", prefix .. "repeat"
+  queue["waiting-children"] = prefix .. "waiting-children"
   queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
   return queue
 end
@@ -151,7 +154,8 @@ end
 local function refusal(queue, types)
   local fault = types and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
-    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault
+      .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
@@ -328,8 +332,8 @@ local function told_at(queue, id, earliest, most)
 end
 
 -- Since when a job with these fields (see inspect/row) waits, in ms, and whether that is known. If not, it is a
--- moment before which it did not. It is known of jobs that nobody has fetched yet, and of those that a check or a person
--- has brought back. Of others an event may tell: `most_events` says how many to look at.
+-- moment before which it did not. It is known of jobs that nobody has fetched yet, and of those that a check or a
+-- person has brought back. Of others an event may tell: `most_events` says how many to look at.
 local function waiting_since(queue, id, fields, now, most_events)
   local key = queue.prefix .. id
   local added, own_delay = number(fields[4]) or 0, 0
@@ -425,7 +429,7 @@ rarely = function()
             return key .. " may not be used by this user, or not from here"
           end
           local found = attempt("TYPE", key)
-          return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+          return key .. " is " .. (found and "a " .. found.ok or "something else") .. " and should be a " .. should_be
         end
       end
       return nil

@@ -86,7 +86,7 @@ local function mistyped(types)
         return key .. " may not be used by this user, or not from here"
       end
       local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+      return key .. " is " .. (found and "a " .. found.ok or "something else") .. " and should be a " .. should_be
     end
   end
   return nil
@@ -125,7 +125,8 @@ end
 local function queue_at(prefix)
   local queue = common_keys(prefix)
   add_job_keys(queue)
-  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.pc, queue["repeat"] = prefix .. "pc", prefix .. "repeat"
+  queue["waiting-children"] = prefix .. "waiting-children"
   queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
   return queue
 end

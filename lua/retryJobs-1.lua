@@ -105,7 +105,8 @@ end
 local function queue_at(prefix)
   local queue = common_keys(prefix)
   add_job_keys(queue)
-  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.pc, queue["repeat"] = prefix .. "pc", prefix .. "repeat"
+  queue["waiting-children"] = prefix .. "waiting-children"
   queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
   return queue
 end
@@ -148,7 +149,8 @@ end
 local function refusal(queue, types)
   local fault = types and rarely().mistyped(types) or not read_meta(queue) and rarely().mistyped({ queue.meta, "hash" })
   if fault then
-    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault
+      .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version
@@ -421,7 +423,7 @@ rarely = function()
             return key .. " may not be used by this user, or not from here"
           end
           local found = attempt("TYPE", key)
-          return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+          return key .. " is " .. (found and "a " .. found.ok or "something else") .. " and should be a " .. should_be
         end
       end
       return nil

@@ -59,8 +59,10 @@ def test_a_script_compiles(client, path):
 @pytest.mark.parametrize("path", COMMANDS + INCLUDES, ids=lambda path: str(path.relative_to(LUA / "src")))
 def test_a_source_is_read_in_one_sitting(path):
     shortest, longest = (10, 110) if path in INCLUDES else (1, 110)
+    lines = path.read_text("utf-8").splitlines()
 
-    assert shortest <= len(path.read_text("utf-8").splitlines()) <= longest
+    assert shortest <= len(lines) <= longest
+    assert [line for line in lines if len(line) > 120 or line != line.rstrip()] == []
 
 
 @pytest.mark.parametrize("path", INCLUDES, ids=lambda path: str(path.relative_to(LUA / "src")))

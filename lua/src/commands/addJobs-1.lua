@@ -55,7 +55,8 @@ for at = FIRST_JOB, #ARGV, PER_JOB do
     if not queue.delayed and (when ~= "0" or priority ~= "0") then
       add_job_keys(queue)
     end
-    local is_available = add_to_queue(queue, id, name, (is_first or priority == "0") and 0 or tonumber(priority), due, is_first)
+    local level = (is_first or priority == "0") and 0 or tonumber(priority)
+    local is_available = add_to_queue(queue, id, name, level, due, is_first)
     wakes, added = wakes or is_available, added + 1
   end
 end

@@ -5,8 +5,8 @@ Each is run in a way that changes nothing, on a key that holds a text for as lon
 KEYS  1 any key of the queue
 ARGV  the commands that a script may run; other words are left out
 
-Returns the commands that are refused, or SET alone, which this takes. Nothing is tried for a script that only reads, since it
-leaves nothing undone.
+Returns the commands that are refused, or SET alone, which this takes. Nothing is tried for a script that only
+reads, since it leaves nothing undone.
 
 Cost: O(1).
 --]]
@@ -28,7 +28,8 @@ local COMMANDS = {
   ZCARD = { {} }, ZSCORE = { { "0" } }, ZMSCORE = { { "0" } }, ZRANGE = { { "0", "0" } }, ZREVRANGE = { { "0", "0" } },
   ZRANGEBYSCORE = { { "0", "0" } }, ZREVRANGEBYSCORE = { { "0", "0" } }, ZADD = { { "0", "0" }, WRITES },
   ZREM = { { "0" }, WRITES }, ZPOPMIN = { {}, WRITES },
-  XLEN = { {} }, XREVRANGE = { { "+", "-" } }, XADD = { { "*", "0", "0" }, WRITES }, XTRIM = { { "MAXLEN", "0" }, WRITES },
+  XLEN = { {} }, XREVRANGE = { { "+", "-" } }, XADD = { { "*", "0", "0" }, WRITES },
+  XTRIM = { { "MAXLEN", "0" }, WRITES },
 }
 local REMOVES = { DEL = true, UNLINK = true, PEXPIRE = true, RENAME = true }
 

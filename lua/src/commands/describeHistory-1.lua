@@ -5,10 +5,14 @@ KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 time in ms; 0 or none for the server's
       3 for how many minutes  4 how many of the newest events to look at
 
-Returns a list: 1 the time of the server in ms  2 how many jobs completed in each minute, this one first  3 how many failed
-4 when the first of the completed and of the failed jobs that are kept finished, "" for none, and whether workers count
-them  5 the stalls, the newest first: for each the id of its event, that of the job, why the job failed or "", and the
-lines that stalls have left in its log  6 the id of the oldest event that was looked at, or ""
+Returns a list:
+      1 the time of the server in ms
+      2 how many jobs completed in each minute, this one first  3 how many failed
+      4 when the first of the completed and of the failed jobs that are kept finished, "" for none, and whether
+        workers count them
+      5 the stalls, the newest first: for each the id of its event, that of the job, why the job failed or "", and
+        the lines that stalls have left in its log
+      6 the id of the oldest event that was looked at, or ""
 
 A minute has the jobs that are kept or those that workers have counted as BullMQ does, whichever are more: both may
 lack some. What the user may not read is taken for empty.

@@ -4,12 +4,16 @@ Says how a queue is. Writes nothing.
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 time in ms; 0 or none for the server's
 
-Returns a list: 1 1 when the queue exists, else 0  2 the time of the server in ms  3 paused, concurrency, max,
-duration and version of its meta  4 numbers of jobs: wait, paused, active, delayed, prioritized,
-waiting-children, completed, failed  5 TTL of the rate limit's key in ms (-2 without), and what it holds
-6 TTL of the throttle of the checks, what it holds, and when a check was made that took none, or ""  7 how many jobs are marked  8 the jobs at the front of
-wait, paused and prioritized: the state, and the job as listJobs describes it  9 the oldest in active  10 when the next delayed job is due
-11 the workers of EchoMQBroker that are registered.
+Returns a list:
+      1 whether the queue exists, 1 or 0  2 the time of the server in ms
+      3 paused, concurrency, max, duration and version of its meta
+      4 numbers of jobs: wait, paused, active, delayed, prioritized, waiting-children, completed, failed
+      5 TTL of the rate limit's key in ms (-2 without), and what it holds
+      6 TTL of the throttle of the checks, what it holds, and when a check was made that took none, or ""
+      7 how many jobs are marked
+      8 the jobs at the front of wait, paused and prioritized: the state, and the job as listJobs describes it
+      9 the oldest in active  10 when the next delayed job is due
+      11 the workers of EchoMQBroker that are registered
 
 Cost: O(N) in those workers, else O(1).
 --]]

@@ -9,9 +9,11 @@ ARGV  1 key prefix of the queue, with its last colon  2 state: wait, paused, act
       6 a text: only the jobs that have it in their id, name, data or failedReason; "" for all
       7 the most bytes of data to return of a job; the rest is left out
 
-Returns a list: 1 how many ids the state has  2 how many were looked at  3 for each job: its id, 1 (or 0 without
-a hash, -1 for another type), TTL of its lock in ms, score or "", size of its data, the fields of inspect/row, and for one that waits for a worker since when, in ms, and 1
-if that is known, 0 if it may be later.
+Returns a list:
+      1 how many ids the state has  2 how many were looked at
+      3 for each job: its id, 1 (or 0 without a hash, -1 for another type), TTL of its lock in ms, score or "", size of
+        its data, the fields of inspect/row, and for one that waits for a worker since when, in ms, and 1 if that is
+        known, 0 if it may be later
 
 Cost: O(1) for each id that is looked at, beyond what it takes to get to the offset.
 --]]

@@ -9,7 +9,9 @@ Returns one of these:
       { ms until the next look } somebody else looked less than a period ago
       { 0, registrations, … } for each queue two lists: those that were seen missing, and all others
 
-Works when Redis is at its maxmemory. Cost: O(N) in the workers registered. Where nobody is, one EXISTS; while throttled, two commands more.
+Works when Redis is at its maxmemory.
+
+Cost: O(N) in the workers registered. Where nobody is, one EXISTS; while throttled, two commands more.
 --]]
 --- include values
 

@@ -16,7 +16,7 @@ local function mistyped(types)
         return key .. " may not be used by this user, or not from here"
       end
       local found = attempt("TYPE", key)
-      return string.format("%s is %s and should be a %s", key, found and "a " .. found.ok or "something else", should_be)
+      return key .. " is " .. (found and "a " .. found.ok or "something else") .. " and should be a " .. should_be
     end
   end
   return nil

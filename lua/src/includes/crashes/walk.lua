@@ -3,8 +3,8 @@
 
 local CHUNK = 250 -- ids looked at together
 
--- Calls `look_at(ids)` for at most so many ids. Where it cannot tell where the last call stopped, it starts anew: to look
--- at a job twice does no harm. Returns where to go on: an offset, which is -1 at the end, and an anchor.
+-- Calls `look_at(ids)` for at most so many ids. Where it cannot tell where the last call stopped, it starts anew: to
+-- look at a job twice does no harm. Returns where to go on: an offset, which is -1 at the end, and an anchor.
 local function walk_active(active, limit, offset, anchor, look_at)
   offset = position_of(active, offset, anchor) or 0
   while limit > 0 do

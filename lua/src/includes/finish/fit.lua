@@ -4,8 +4,8 @@
 --- include queue/meta
 --- include rarely finish/types_to_write
 
--- The error of a call that only fetches jobs and may not write, or nil. The trim of the events goes first of all writes: it
--- raises when that is no stream, and Redis does it although it is full, and then what follows.
+-- The error of a call that only fetches jobs and may not write, or nil. The trim of the events goes first of all
+-- writes: it raises when that is no stream, and Redis does it although it is full, and then what follows.
 local function unfit_to_fetch(queue)
   if not (attempt("LLEN", queue.active) and attempt("ZCARD", queue.marker)) then
     return refusal(queue, types_to_write(queue))

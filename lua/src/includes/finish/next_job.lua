@@ -26,23 +26,37 @@ local function id_of_next(queue, id)
   return digits(count)
 end
 
--- Lets the next job keep others away in its turn.
-local function hold_deduplication(queue, deduplication_id, id, opts)
-  local rule = type(opts.de) == "table" and opts.de or {}
-  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
-  redis.call("SET", queue.prefix .. "de:" .. deduplication_id, id, unpack(ttl >= 1 and { "PX", digits(math.floor(ttl)) } or {}))
+-- The job that is stored under a key: its fields, opts, delay and priority, and what names it to others.
+local function read_stored(stored)
+  local found = redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid")
+  local opts = object(found[3])
+  return {
+    name = found[1] or "", data = found[2] or "{}", opts_text = found[3] or "{}", opts = opts,
+    parent_key = found[4], parent = found[5], dependencies = found[6], scheduler = found[7], own_id = found[8],
+    delay = math.max(number(opts.delay) or 0, 0), priority = math.max(number(opts.priority) or 0, 0),
+  }
 end
 
--- The fields that only some jobs have.
-local function optional_fields(deduplication_id, parent_key, parent, scheduler)
-  local fields = { "deid", deduplication_id }
-  for name, value in pairs({ parentKey = parent_key, parent = parent, rjk = scheduler }) do
+-- Writes the hash of a job.
+local function write_next(key, job, deduplication_id, timestamp)
+  redis.call("HSET", key, "name", job.name, "data", job.data, "opts", job.opts_text, "timestamp", timestamp,
+    "delay", digits(job.delay), "priority", digits(job.priority), "deid", deduplication_id)
+  for name, value in pairs({ parentKey = job.parent_key, parent = job.parent, rjk = job.scheduler }) do
     if value then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
+      redis.call("HSET", key, name, value)
     end
   end
-  return fields
+end
+
+-- Lets a job keep others away in its turn.
+local function hold_deduplication(queue, deduplication_id, id, opts)
+  local key, rule = queue.prefix .. "de:" .. deduplication_id, type(opts.de) == "table" and opts.de or {}
+  local ttl = rule.keepLastIfActive ~= true and number(rule.ttl) or 0
+  if ttl >= 1 then
+    redis.call("SET", key, id, "PX", digits(math.floor(ttl)))
+  else
+    redis.call("SET", key, id)
+  end
 end
 
 -- Adds the job that waits under `dn:<deduplication id>`, if there is one. Returns why it
@@ -56,20 +70,16 @@ local function add_next_job(queue, deduplication_id, timestamp)
   if fault then
     return "the job that waits for its end was not added: " .. fault
   end
-  local name, data, opts_text, parent_key, parent, dependencies, scheduler, own_id = unpack(
-    redis.call("HMGET", stored, "name", "data", "opts", "pk", "pd", "pdk", "rjk", "jid"))
-  local opts, id = object(opts_text), id_of_next(queue, own_id)
-  local delay_of_job, priority = math.max(number(opts.delay) or 0, 0), math.max(number(opts.priority) or 0, 0)
-  hold_deduplication(queue, deduplication_id, id, opts)
-  redis.call("HSET", queue.prefix .. id, "name", name or "", "data", data or "{}", "opts", opts_text or "{}",
-    "timestamp", timestamp, "delay", digits(delay_of_job), "priority", digits(priority),
-    unpack(optional_fields(deduplication_id, parent_key, parent, scheduler)))
-  if add_to_queue(queue, id, name or "", priority, delay_of_job > 0 and timestamp + delay_of_job or 0,
-    opts.lifo == true) then
+  local job = read_stored(stored)
+  local id = id_of_next(queue, job.own_id)
+  local key, due = queue.prefix .. id, job.delay > 0 and timestamp + job.delay or 0
+  hold_deduplication(queue, deduplication_id, id, job.opts)
+  write_next(key, job, deduplication_id, timestamp)
+  if add_to_queue(queue, id, job.name, job.priority, due, job.opts.lifo == true) then
     wake(queue)
   end
-  if dependencies and parent_key and attempt("EXISTS", parent_key) == 1 then
-    attempt("SADD", dependencies, queue.prefix .. id)
+  if job.dependencies and job.parent_key and attempt("EXISTS", job.parent_key) == 1 then
+    attempt("SADD", job.dependencies, key)
   end
   redis.call("DEL", stored)
   return nil

@@ -21,7 +21,8 @@ local function has_ended(queue, job, target, value)
     return false
   end
   local found = redis.call("HMGET", job.key, "ats", "stc", target == "failed" and "failedReason" or "returnvalue")
-  return counter(found[1]) == counter(ARGV[job.at + 5]) and counter(found[2]) == counter(ARGV[job.at + 6]) and found[3] == value
+  local started, stalls = ARGV[job.at + 5], ARGV[job.at + 6]
+  return counter(found[1]) == counter(started) and counter(found[2]) == counter(stalls) and found[3] == value
 end
 
 -- The outcome for a job whose hash is gone, or whose lock does not hold its worker's token, and a list of what

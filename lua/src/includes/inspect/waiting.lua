@@ -31,8 +31,8 @@ local function told_at(queue, id, earliest, most)
 end
 
 -- Since when a job with these fields (see inspect/row) waits, in ms, and whether that is known. If not, it is a
--- moment before which it did not. It is known of jobs that nobody has fetched yet, and of those that a check or a person
--- has brought back. Of others an event may tell: `most_events` says how many to look at.
+-- moment before which it did not. It is known of jobs that nobody has fetched yet, and of those that a check or a
+-- person has brought back. Of others an event may tell: `most_events` says how many to look at.
 local function waiting_since(queue, id, fields, now, most_events)
   local key = queue.prefix .. id
   local added, own_delay = number(fields[4]) or 0, 0

@@ -7,7 +7,8 @@
 local function queue_at(prefix)
   local queue = common_keys(prefix)
   add_job_keys(queue)
-  queue.pc, queue["waiting-children"], queue["repeat"] = prefix .. "pc", prefix .. "waiting-children", prefix .. "repeat"
+  queue.pc, queue["repeat"] = prefix .. "pc", prefix .. "repeat"
+  queue["waiting-children"] = prefix .. "waiting-children"
   queue.untold, queue["untold-jobs"] = prefix .. "stalled-check:untold", prefix .. "stalled-check:untold:jobs"
   return queue
 end

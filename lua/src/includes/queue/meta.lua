@@ -23,7 +23,8 @@ end
 local function refusal(queue, types)
   local fault = types and mistyped(types) or not read_meta(queue) and mistyped({ queue.meta, "hash" })
   if fault then
-    return redis.error_reply("ECHOMQ refuses the queue: " .. fault .. ". Nothing was written. Repair or remove that key.")
+    return redis.error_reply("ECHOMQ refuses the queue: " .. fault
+      .. ". Nothing was written. Repair or remove that key.")
   end
   if queue.version ~= "" and queue.version:sub(1, 8) == "echomq:2" then
     return redis.error_reply("ECHOMQ refuses the queue: " .. queue.meta .. " says version " .. queue.version

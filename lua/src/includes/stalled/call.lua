@@ -25,7 +25,7 @@ local function read_call()
     max_stalled_count = number(ARGV[2]), timestamp = timestamp, now = tonumber(timestamp),
     interval = number(ARGV[4]), sweep = sweep,
     limit = number(ARGV[6]) or math.huge, step = number(ARGV[7]) or 0,
-    offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "", 
+    offset = number(ARGV[8]) or 0, anchor = ARGV[9] or "",
     mode = mode, is_report = is_report, only_id = ARGV[15] or "",
     keep_failed = { age = number(ARGV[11]) and number(ARGV[11]) / 1000 },
     remaining = number(ARGV[12]), -- once ids were rotated: how many are still to be looked at

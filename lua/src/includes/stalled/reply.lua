@@ -25,8 +25,8 @@ local function reply(call, waits, ended)
   local next_offset = ended and -1 or call.offset
   local next_anchor = next_offset > 0 and redis.call("LINDEX", call.queue.active, -call.offset) or ""
   return {
-    counts.recovered, counts.failed, waits, counts.marked, counts.dropped, table.concat(call.recovered_ids), call.failed_jobs,
-    call.oddities, next_offset, next_anchor, call.reports, call.remaining or "",
+    counts.recovered, counts.failed, waits, counts.marked, counts.dropped, table.concat(call.recovered_ids),
+    call.failed_jobs, call.oddities, next_offset, next_anchor, call.reports, call.remaining or "",
     facts_of_recovered(call), call.held or {},
   }
 end
