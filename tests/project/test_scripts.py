@@ -52,6 +52,16 @@ def test_the_number_in_a_file_name_is_the_number_of_its_keys(path):
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_says_what_it_takes_returns_and_costs(path):
+    comment, _, code = path.read_text("utf-8").partition("--]]")
+    used = set(re.findall(r"ARGV\[(\d+)\]", code))
+
+    assert [number for number in used if not re.search(rf"(?<!\S){number}(?=[ ,])", comment)] == []
+    assert re.search(r"^Returns? ", comment, re.MULTILINE) or " Returns " in comment
+    assert re.search(r"\bCost: ", comment)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_compiles(client, path):
     assert client.script_load(load(path.name).text) == load(path.name).sha
 
