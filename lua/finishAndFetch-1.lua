@@ -1188,6 +1188,16 @@ rarely = function()
         parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
     end
 
+    -- The parent of a job, which is to be told something; nil without one, or with why it cannot be told.
+    local function parent_to_tell(job)
+      local parent = parent_of(job)
+      local fault = parent and unfit_parent(parent)
+      if fault then
+        return nil, "its parent was not told: " .. fault
+      end
+      return parent, nil
+    end
+
     --- includes/parents/release.lua
     -- How a flow parent that has waited for its children becomes available. Needs:
 
@@ -1231,13 +1241,9 @@ rarely = function()
     -- parent, cpof lets it go on at once, idof and rdof no longer wait for the child. Returns
     -- what is wrong with the parent, if anything is.
     local function tell_parent_of_failure(job, child_key, reason, timestamp)
-      local parent = parent_of(job)
+      local parent, fault = parent_to_tell(job)
       if not parent then
-        return nil
-      end
-      local fault = unfit_parent(parent)
-      if fault then
-        return "its parent was not told: " .. fault
+        return fault
       end
       local flag
       for _, flags in ipairs({ job.parent, job.opts }) do
@@ -1352,13 +1358,9 @@ rarely = function()
     -- children. A parent that is out of reach cannot be told: the job is completed all the same.
     -- Returns what is wrong with the parent, if anything is.
     local function tell_parent_of_completion(job, child_key, value, timestamp)
-      local parent = parent_of(job)
+      local parent, fault = parent_to_tell(job)
       if not parent then
-        return nil
-      end
-      local fault = unfit_parent(parent)
-      if fault then
-        return "its parent was not told: " .. fault
+        return fault
       end
       local dependencies = parent.key .. ":dependencies"
       if redis.call("SREM", dependencies, child_key) == 1 then

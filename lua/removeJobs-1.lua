@@ -366,6 +366,16 @@ local function unfit_parent(parent)
     parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
 end
 
+-- The parent of a job, which is to be told something; nil without one, or with why it cannot be told.
+local function parent_to_tell(job)
+  local parent = parent_of(job)
+  local fault = parent and unfit_parent(parent)
+  if fault then
+    return nil, "its parent was not told: " .. fault
+  end
+  return parent, nil
+end
+
 --- includes/parents/release.lua
 -- How a flow parent that has waited for its children becomes available. Needs:
 

@@ -385,14 +385,24 @@ local function unfit_parent(parent)
     parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
 end
 
+-- The parent of a job, which is to be told something; nil without one, or with why it cannot be told.
+local function parent_to_tell(job)
+  local parent = parent_of(job)
+  local fault = parent and unfit_parent(parent)
+  if fault then
+    return nil, "its parent was not told: " .. fault
+  end
+  return parent, nil
+end
+
 --- includes/parents/retry.lua
 -- What a flow parent learns of a failed child that is tried again. Needs:
 
 -- Lets the parent wait for the child once more, if the failure had been noted with it. A parent
 -- that is out of reach cannot be told: the job is tried again all the same.
 local function tell_parent_of_retry(job, child_key)
-  local parent = parent_of(job)
-  if not parent or unfit_parent(parent) or redis.call("EXISTS", parent.key) == 0 then
+  local parent = parent_to_tell(job)
+  if not parent or redis.call("EXISTS", parent.key) == 0 then
     return
   end
   local was_noted = redis.call("ZREM", parent.key .. ":unsuccessful", child_key)

@@ -6,13 +6,9 @@
 -- children. A parent that is out of reach cannot be told: the job is completed all the same.
 -- Returns what is wrong with the parent, if anything is.
 local function tell_parent_of_completion(job, child_key, value, timestamp)
-  local parent = parent_of(job)
+  local parent, fault = parent_to_tell(job)
   if not parent then
-    return nil
-  end
-  local fault = unfit_parent(parent)
-  if fault then
-    return "its parent was not told: " .. fault
+    return fault
   end
   local dependencies = parent.key .. ":dependencies"
   if redis.call("SREM", dependencies, child_key) == 1 then

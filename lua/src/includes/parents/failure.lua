@@ -20,13 +20,9 @@ end
 -- parent, cpof lets it go on at once, idof and rdof no longer wait for the child. Returns
 -- what is wrong with the parent, if anything is.
 local function tell_parent_of_failure(job, child_key, reason, timestamp)
-  local parent = parent_of(job)
+  local parent, fault = parent_to_tell(job)
   if not parent then
-    return nil
-  end
-  local fault = unfit_parent(parent)
-  if fault then
-    return "its parent was not told: " .. fault
+    return fault
   end
   local flag
   for _, flags in ipairs({ job.parent, job.opts }) do

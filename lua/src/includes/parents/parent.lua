@@ -29,3 +29,13 @@ local function unfit_parent(parent)
   return mistyped(types_of(parent.queue, parent.key, "hash", parent.key .. ":dependencies", "set",
     parent.key .. ":processed", "hash", parent.key .. ":failed", "hash", parent.key .. ":unsuccessful", "zset"))
 end
+
+-- The parent of a job, which is to be told something; nil without one, or with why it cannot be told.
+local function parent_to_tell(job)
+  local parent = parent_of(job)
+  local fault = parent and unfit_parent(parent)
+  if fault then
+    return nil, "its parent was not told: " .. fault
+  end
+  return parent, nil
+end

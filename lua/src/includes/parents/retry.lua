@@ -4,8 +4,8 @@
 -- Lets the parent wait for the child once more, if the failure had been noted with it. A parent
 -- that is out of reach cannot be told: the job is tried again all the same.
 local function tell_parent_of_retry(job, child_key)
-  local parent = parent_of(job)
-  if not parent or unfit_parent(parent) or redis.call("EXISTS", parent.key) == 0 then
+  local parent = parent_to_tell(job)
+  if not parent or redis.call("EXISTS", parent.key) == 0 then
     return
   end
   local was_noted = redis.call("ZREM", parent.key .. ":unsuccessful", child_key)
