@@ -226,7 +226,12 @@ def test_a_child_that_a_job_forks_does_not_keep_the_connection_open(client, brok
         time.sleep(0.1)
         assert connections_of(client, [worker.client_id])  # a close in the child is none for the parent
         [row] = client.client_list(client_id=[worker.client_id])
-        [own] = [each.fd for each in psutil.Process().net_connections() if row["addr"].endswith(f":{each.laddr.port}")]
+        ends = [
+            (each.fd, f"127.0.0.1:{each.laddr.port}", f"127.0.0.1:{each.raddr.port}")
+            for each in psutil.Process().net_connections()
+            if each.raddr
+        ]
+        [own] = [fd for fd, here, there in ends if (here, there) == (row["addr"], row["laddr"])]
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), own)  # which closes it here, as the kernel does when the process dies
         wait_until(lambda: not connections_of(client, [worker.client_id]))

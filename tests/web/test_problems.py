@@ -180,6 +180,7 @@ def test_where_nothing_is_said_the_environment_says_which_redis(client, redis_ur
 
 def test_many_looks_search_for_queues_once_in_a_while(client, pages, monkeypatch):
     put_busy_queue(client)
+    monkeypatch.setattr("dramatiq_echomq.web.backing.NAMES_KNOWN_FOR", 600)
     pages.get("/")
     monkeypatch.setattr("dramatiq_echomq.inspection.inspector.find_queue_names", lambda *_: 1 / 0)
 
