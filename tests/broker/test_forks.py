@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import sys
 import threading
-import time
 
 import dramatiq
 import pytest
@@ -15,12 +14,12 @@ import redis
 from dramatiq_echomq import EchoMQBroker
 
 from ..support.brokers import working
-from ..support.job_data import add, id_of
+from ..support.job_data import add, id_of, wait_until_renewed
 from ..support.servers import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 
-LOCK = 1_000
+LOCK = 8_000
 
 
 @pytest.fixture
@@ -34,11 +33,12 @@ def busy(client):
         let_go.wait(30)
 
     @dramatiq.actor(broker=broker, queue_name="q", actor_name="work")
-    def work(seconds):
-        time.sleep(seconds)
+    def work(is_long):
         with redis.Redis(host=url["host"], port=url["port"], db=url["db"]) as own:
-            if seconds:  # a lock that ended while the machine stood still is set again by who renews it
-                wait_until(lambda: len(own.keys("emq:q:*:lock")) == 2)
+            if is_long:
+                locks = own.keys("emq:q:*:lock")
+                assert len(locks) == 2
+                wait_until_renewed(own, *locks)
             own.rpush("ran", os.getpid())
 
     with working(broker):
@@ -66,7 +66,7 @@ def work_until(broker: EchoMQBroker, number: int) -> None:
 def test_a_worker_of_a_child_has_all_its_threads_and_renews_its_own_locks(client, busy):
     broker, _ = busy
     child = forked(work_until, broker, 1)
-    add(broker, 2 * LOCK / 1000)
+    add(broker, True)
     child.join(30)
 
     assert child.exitcode == 0
@@ -78,8 +78,9 @@ def test_the_jobs_of_the_parent_are_not_kept_by_its_children(client, busy, monke
     broker, held = busy
     monkeypatch.setattr(broker.locks, "renew", lambda: None)  # the parent is dead as far as its locks go
     child = forked(work_until, broker, 1)
+    client.pexpire(f"emq:q:{held}:lock", 1)
     wait_until(lambda: not client.exists(f"emq:q:{held}:lock"))
-    add(broker, 0)
+    add(broker, False)
     child.join(30)
 
     assert child.exitcode == 0
@@ -91,7 +92,7 @@ def test_what_a_thread_of_the_parent_has_locked_locks_no_child(client, busy):
     broker, _ = busy
     with broker.in_flight.mutex:
         child = forked(work_until, broker, 1)
-    add(broker, 0)
+    add(broker, False)
     child.join(30)
 
     assert child.exitcode == 0

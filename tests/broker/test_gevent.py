@@ -28,7 +28,7 @@ WORKER = """
 
     from dramatiq_echomq import EchoMQBroker, LockLost
 
-    broker = EchoMQBroker(url=sys.argv[1], lock_duration=1_000)
+    broker = EchoMQBroker(url=sys.argv[1], lock_duration=8_000)
     broker.add_middleware(CurrentMessage())
     dramatiq.set_broker(broker)
     lost = []
@@ -44,8 +44,12 @@ WORKER = """
 
 
     @dramatiq.actor(queue_name="q")
-    def slow(seconds):
-        gevent.sleep(seconds)
+    def slow():
+        job_id = CurrentMessage.get_current_message().options["echomq_job_id"]
+        before = left = broker.client.pttl(f"emq:q:{job_id}:lock")
+        while left <= before:  # until its lock is renewed
+            gevent.sleep(0.05)
+            before, left = left, broker.client.pttl(f"emq:q:{job_id}:lock")
         done.append("slow")
 
 
@@ -64,7 +68,7 @@ WORKER = """
     worker.start()
     for number in range(50):
         work.send_with_options(args=(number,), delay=50 if number % 5 == 0 else None)
-    slow.send(2.5)
+    slow.send()
     broker.join("q", timeout=20_000)
     print(sorted(map(str, done)) == sorted(map(str, [*range(50), 7, "slow"])))
 

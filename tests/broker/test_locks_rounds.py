@@ -106,7 +106,8 @@ def test_a_renewal_that_hangs_loses_a_job_when_its_lock_ends_and_not_later(clien
 @pytest.mark.parametrize("where", ["renew", "seconds_per_round", "next_expiry", "groups"])
 def test_no_unexpected_error_ends_the_renewals(client, monkeypatch, caplog, where):
     monkeypatch.setattr("dramatiq_echomq.broker.lock_timer.LONGEST_RETRY", 0.01)
-    broker = EchoMQBroker(client=client, middleware=[], lock_duration=1_000)
+    monkeypatch.setattr("dramatiq_echomq.broker.lock_renewer.ROUNDS_PER_LOCK", 40)
+    broker = EchoMQBroker(client=client, middleware=[], lock_duration=10_000)
     faulty = getattr(broker.locks, where)
     errors = iter([KeyError("odd")] * 2)
 

@@ -15,7 +15,7 @@ from dramatiq.results.backends import StubBackend
 from dramatiq_echomq import EchoMQBroker, LockLost, StalledCheck, StalledChecker
 
 from ..support.brokers import working
-from ..support.job_data import id_of, take
+from ..support.job_data import id_of, take, wait_until_renewed
 from ..support.queue_data import state
 from ..support.servers import wait_until
 
@@ -170,13 +170,9 @@ def test_a_long_job_keeps_its_lock_while_checks_go_by(client, broker):
 
     with working(broker, queues={"q"}):
         assert work.started.wait(20)
-        lock, renewals = f"emq:q:{id_of(work.message)}:lock", 0
-        left = client.pttl(lock)
-        while renewals < 4:
+        for _ in range(4):
             assert StalledChecker(client).check("q") == StalledCheck("q")
-            time.sleep(0.02)
-            left, before = client.pttl(lock), left
-            renewals += left > before
+            wait_until_renewed(client, f"emq:q:{id_of(work.message)}:lock")
         work.may_end.set()
         broker.join("q", timeout=20_000)
 
@@ -186,11 +182,16 @@ def test_a_long_job_keeps_its_lock_while_checks_go_by(client, broker):
 
 def test_a_job_that_ends_while_the_worker_drains_is_completed(client, broker):
     """Threads go on for minutes after before_worker_shutdown."""
-    work = Work(broker)
+    work = Work(broker, lock_duration=8_000)
+
+    def end_later():
+        wait_until(lambda: broker.is_draining)
+        wait_until_renewed(client, f"emq:q:{id_of(work.message)}:lock", times=2)
+        work.may_end.set()
 
     with working(broker, queues={"q"}):
         assert work.started.wait(20)
-        threading.Timer(1, work.may_end.set).start()
+        threading.Thread(target=end_later, daemon=True).start()
 
     assert list(state(client)["completed"]) == [id_of(work.message)]
     assert work.interrupts == []

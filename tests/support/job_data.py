@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
+from collections import Counter
 
 import redis
 from dramatiq import Consumer, Message, MessageProxy
@@ -12,6 +13,7 @@ from dramatiq import Consumer, Message, MessageProxy
 from dramatiq_echomq import EchoMQBroker
 
 from .queue_data import NOW
+from .servers import wait_until
 
 WORKER = f"{socket.gethostname()}:{os.getpid()}"
 #: The fields of a job of the actor `work` that a program in another language has added.
@@ -80,6 +82,20 @@ def fetched_at(client: redis.Redis) -> list[int]:
     """Return when the completed jobs of ``q`` were fetched, by the clock of Redis, the first one first."""
     job_ids = client.zrange("emq:q:completed", 0, -1)
     return sorted(int(client.hget(b"emq:q:" + job_id, "processedOn")) for job_id in job_ids)
+
+
+def wait_until_renewed(client: redis.Redis, *locks: str | bytes, times: int = 1) -> None:
+    """Wait until the time that each of these locks has left has gone up so often."""
+    left = {lock: client.pttl(lock) for lock in locks}
+    renewals: Counter[str | bytes] = Counter()
+
+    def is_renewed() -> bool:
+        for lock in locks:
+            before, left[lock] = left[lock], client.pttl(lock)
+            renewals[lock] += left[lock] > before
+        return all(renewals[lock] >= times for lock in locks)
+
+    wait_until(is_renewed)
 
 
 class Boom(Exception):

@@ -25,12 +25,17 @@ class LossyProxy:
         self.silent = threading.Event()
         self.to_lose: list[bytes] = []
         self.lost: list[bytes] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def __enter__(self) -> LossyProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # To close it ends no wait for a connection: that would go on, perhaps for one to whoever has its number next.
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(20)
         self.listener.close()
 
     def lose(self, *parts: bytes) -> None:
