@@ -13,12 +13,12 @@ from ..errors import EchoMQError
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import id_to_text
 from ..protocol.logtext import ids_text, on_one_line
-from ..signals import send_signal
 from .encoding import completion_of, failure_of
+from .end_log import EndLog
 from .in_flight import InFlightJob
 from .jobs import JobMessage
 from .marker_wait import LONGEST_BLOCK, MarkerWait
-from .replies import GONE, NOT_OWNED
+from .replies import AS_TOLD, NOT_OWNED
 from .schedulers import SchedulerStopped
 from .shares import Share
 from .stalled_failures import fail_deferred
@@ -44,6 +44,7 @@ class JobConsumer(Consumer):
 
     def __init__(self, broker: EchoMQBroker, queue_name: str, prefetch: int, timeout: int) -> None:
         self.logger: Logger = get_logger(__name__, type(self))
+        self.log: EndLog = EndLog(broker)
         self.broker = broker
         self.channel: QueueChannel = broker.channel(queue_name)
         self.channel.is_empty = False  # as far as this one knows
@@ -89,7 +90,7 @@ class JobConsumer(Consumer):
             channel.receive()
             returning += channel.fetched.take_all()
             for job in channel.requeue([message.job for message in returning]):
-                self._warn_of_lost(job, "was not given back")
+                self.log.lost(job, "was not given back")
         except CONSUMER_ERRORS as error:
             channel.fetched.keep(returning)
             raise ConnectionClosed(error) from None
@@ -134,7 +135,7 @@ class JobConsumer(Consumer):
         channel = self.channel
         self._settle()
         for job in channel.requeue(self.broker.in_flight.stranded(channel.queue_name)):
-            self._warn_of_lost(job, "was not given back")
+            self.log.lost(job, "was not given back")
         if self.broker.locks.is_cut_off:
             self.broker.in_flight.note_empty(channel.queue_name)
             time.sleep(self.timeout)
@@ -221,30 +222,11 @@ class JobConsumer(Consumer):
                 job.put_off()
                 raise ConnectionClosed(error) from None
             job.end()
-            self._warn(job, f"did not become {job.outcome.target}, since the worker ends: {on_one_line(str(error))}")
+            self.log.given_up(job, error)
             return
         except Exception:  # a mistake somewhere: its lock ends, its thread is free, and a check decides
             job.end()
             raise
         job.end()
-        if finished.outcome == NOT_OWNED:
-            self._warn_of_lost(job, f"did not become {job.outcome.target}")
-        elif finished.outcome == GONE:
-            self._warn(job, f"did not become {job.outcome.target}: it was removed while it ran, or Redis evicted it")
-        elif finished.outcome is None:
-            self._warn(job, f"did not become {job.outcome.target}, and its lock ends")
-        for fault in finished.faults:
-            self._warn(job, on_one_line(fault))
-
-    def _warn(self, job: InFlightJob, what: str) -> None:
-        self.logger.warning("Job %s of queue %r: %s.", job.label, job.queue_name, what)
-
-    def _warn_of_lost(self, job: InFlightJob, what: str) -> None:
-        self.logger.warning(
-            "Job %s of queue %r %s: its lock is not this worker's any more, so another worker runs or ran it, or a "
-            "check failed it.",
-            job.label,
-            job.queue_name,
-            what,
-        )
-        send_signal(self.broker, "after_lock_lost", job.queue_name, job.job_id)
+        if finished != AS_TOLD:
+            self.log.ended(job, finished)

@@ -25,6 +25,10 @@ class Finished(NamedTuple):
     faults: tuple[str, ...]
 
 
+#: That of a job which ended as Redis was told, and nothing is odd about it.
+AS_TOLD = Finished(FINISHED, ())
+
+
 class Reply(NamedTuple):
     """What a call that finishes and fetches jobs brought.
 
