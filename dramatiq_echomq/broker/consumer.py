@@ -50,7 +50,6 @@ class JobConsumer(Consumer):
         self.channel.is_empty = False  # as far as this one knows
         self.prefetch = prefetch
         self.timeout: float = timeout / 1000
-        self._has_marker = False
         self.marker_wait: MarkerWait = MarkerWait(broker.connections.fetching, self.channel.queue.keys)
         broker.in_flight.add_waiting(self.marker_wait)
 
@@ -114,9 +113,9 @@ class JobConsumer(Consumer):
 
     def _end_block(self) -> None:
         """Wait for the marker no more, and leave it to others, with what only this one knows of: when a job is due."""
-        if self.marker_wait.end() or self._has_marker:
-            self._has_marker = False
+        if self.marker_wait.end():
             self.channel.queue.leave_marker(self.broker.connections.leaving)
+            self.marker_wait.has_marker = False
 
     def _next_fetched(self) -> JobMessage | None:
         self.channel.receive()
@@ -168,10 +167,10 @@ class JobConsumer(Consumer):
         """Reserve threads, or wait for one.  Meanwhile other workers are to have the jobs that come."""
         share = self.channel.reserve(self.prefetch)
         if share is None:
-            if self.marker_wait.end() or self._has_marker:
+            if self.marker_wait.end():
                 self.channel.queue.put_marker_back()
             share = self.broker.in_flight.wait_for_share(self.channel, self.prefetch, self.timeout)
-        self._has_marker = False
+        self.marker_wait.has_marker = False
         return share
 
     def _settle(self) -> None:
@@ -200,8 +199,7 @@ class JobConsumer(Consumer):
             time.sleep(min(self.timeout, channel.limited_for / 1000))
             return True
         self.marker_wait.start(channel.due_in / 1000 if channel.due_in >= 0 else LONGEST_BLOCK)
-        self._has_marker = self.marker_wait.wait(self.timeout)
-        return self._has_marker or self._may_run_suspect()
+        return self.marker_wait.wait(self.timeout) or self._may_run_suspect()
 
     def _may_run_suspect(self) -> bool:
         """Return whether a suspect that was skipped may run by now."""

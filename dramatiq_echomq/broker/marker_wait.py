@@ -37,6 +37,11 @@ class MarkerWait:
     Parameters:
       client(redis.Redis): The client whose kind of connection to use.
       keys(QueueKeys)
+
+    Attributes:
+      is_blocking(bool): Whether Redis holds a command.
+      has_marker(bool): Whether this may have taken the marker.  To be unset
+        when it was used, or put back for others.
     """
 
     def __init__(self, client: Any, keys: QueueKeys) -> None:
@@ -44,6 +49,7 @@ class MarkerWait:
         self.marker: str = keys.marker
         self.name: str = f"{keys.prefix}:{base64.b64encode(keys.queue_name.encode()).decode()}:w:{worker_name()}"
         self.is_blocking: bool = False
+        self.has_marker: bool = False
         self._ends_at = 0.0
         self._connection: Any = None
         self._process_id = 0
@@ -87,7 +93,7 @@ class MarkerWait:
         except Exception:
             self._disconnect()
             raise
-        self.is_blocking = False
+        self.is_blocking, self.has_marker = False, True
         return True
 
     def wake(self) -> None:
@@ -99,13 +105,13 @@ class MarkerWait:
         """End the block, if there is one.
 
         Returns:
-          bool: Whether there was one.  Then this may have taken a marker that
-            another worker is to have, though its answer has not arrived yet.
+          bool: Whether another worker is to have the marker: this has it, or
+            a block may have taken it whose answer has not arrived.
         """
-        was_blocking = self.is_blocking and self._process_id == os.getpid()
-        if was_blocking:
+        if self.is_blocking and self._process_id == os.getpid():
             self._disconnect()
-        return was_blocking
+            self.has_marker = True
+        return self.has_marker
 
     def close(self) -> None:
         """Close all that was opened."""
