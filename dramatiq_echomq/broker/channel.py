@@ -1,29 +1,24 @@
 from __future__ import annotations
 
-import itertools
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
-from logging import Logger
 from typing import TYPE_CHECKING
 
 import redis
-from dramatiq.logging import get_logger
 
 from ..errors import QueueRefused
-from ..protocol.mutex import make_mutex
-from .encoding import UndecodableJob, message_from
-from .fetched import FetchedMessages
+from .arrivals import Arrival, Arrivals
 from .group_commit import GroupCommit, Part
 from .in_flight import InFlightJob
-from .jobs import Ended, FetchedJob, JobMessage, Outcome
-from .parts import Arrival, FetchPart, FinishPart
+from .jobs import Ended, FetchedJob, Outcome
+from .parts import FetchPart, FinishPart
 from .queue import Fetch, JobQueue
 from .replies import Finished, Reply
 from .shares import Share
 
 if TYPE_CHECKING:
     from .broker import EchoMQBroker
+    from .free_threads import FreeThreads
     from .in_flight_jobs import InFlightJobs
 
 #: For how many seconds after a fetch its jobs may be about to end. Those that end sooner end together.
@@ -39,11 +34,7 @@ class QueueChannel(GroupCommit):
       queue(JobQueue)
 
     Attributes:
-      fetched(FetchedMessages): Jobs that were fetched and not yet handed over.
-      to_fail(deque): Jobs that were fetched and must not run, each with its
-        message if it has one.
-      arrived(deque[Arrival]): Replies with jobs that no thread has read yet.
-      to_advance(deque[FetchedJob]): Jobs whose scheduler is to add the next.
+      arrivals(Arrivals): What was fetched.
       is_empty(bool): Whether the last fetch found fewer jobs than it wanted.
       due_in(int): In how many ms after it the next delayed job is due, or -1.
       suspects_left(int): How many jobs the last fetch left because they stalled before.
@@ -54,24 +45,18 @@ class QueueChannel(GroupCommit):
 
     def __init__(self, broker: EchoMQBroker, queue: JobQueue) -> None:
         super().__init__()
-        self.logger: Logger = get_logger(__name__, type(self))
         self.broker = broker
         self.queue = queue
         self.queue_name: str = queue.keys.queue_name
         self.in_flight: InFlightJobs = broker.in_flight
-        self.fetched: FetchedMessages = FetchedMessages()
+        self.threads: FreeThreads = broker.in_flight.threads
+        self.arrivals: Arrivals = Arrivals(self.queue_name, self.in_flight)
         self.is_empty: bool = False
         self.due_in: int = -1
         self.suspects_left: int = 0
+        self.unseen: int = 0
         self.limited_for: int = 0
-        self.to_fail: deque[tuple[InFlightJob, JobMessage | None]] = deque()
-        self.to_advance: deque[FetchedJob] = deque()
         self._unanswered: tuple[str, Share] | None = None
-        self.arrived: deque[Arrival] = deque()
-        self._received_call = ""
-        self._received_at = -QUICK
-        self._receiving = make_mutex()
-        self._sequence = itertools.count()
 
     def finish(self, job: FetchedJob, outcome: Outcome) -> Finished:
         """Tell Redis how a job has ended."""
@@ -84,9 +69,9 @@ class QueueChannel(GroupCommit):
         """Fetch jobs for a share of the threads."""
         try:
             self.submit(FetchPart(share))
-            self.receive()
+            self.arrivals.receive()
         finally:
-            self._release(share)
+            self.threads.release(share)
 
     def wait_for_calls(self) -> None:
         """Wait for a call that is under way: what it fetches is behind what has been fetched before."""
@@ -103,7 +88,7 @@ class QueueChannel(GroupCommit):
         """
         if self._unanswered:
             return self._unanswered[1]
-        return self.in_flight.reserve(self.queue_name, prefetch)
+        return self.threads.reserve(self.queue_name, prefetch)
 
     def requeue(self, jobs: Iterable[InFlightJob]) -> list[InFlightJob]:
         """Give jobs back that were not started, to be fetched in the order in
@@ -126,18 +111,13 @@ class QueueChannel(GroupCommit):
         return [job for job in returned if job.fetched.job_id in lost_ids]
 
     @property
-    def has_jobs(self) -> bool:
-        """Whether there are jobs that were fetched, to be run or to be failed."""
-        return bool(self.fetched or self.to_fail)
-
-    @property
     def has_news(self) -> bool:
         """Whether a consumer that waits for threads has something else to do."""
-        return bool(self.arrived or self.has_jobs or self.to_advance or self.is_empty or self._unanswered)
+        return bool(self.arrivals or self.is_empty or self._unanswered)
 
     def expects_more(self) -> bool:
         """Return whether other jobs that have just been fetched still run, and no thread is free for a new one."""
-        is_soon = time.monotonic() < self._received_at + QUICK and self.in_flight.runs(self.queue_name)
+        is_soon = time.monotonic() < self.arrivals.received_at + QUICK and self.threads.runs(self.queue_name)
         return is_soon and not any(isinstance(part, FetchPart) for part in self.pending)
 
     def send(self, parts: Sequence[Part]) -> None:
@@ -146,7 +126,7 @@ class QueueChannel(GroupCommit):
         """
         finishing = [part for part in parts if isinstance(part, FinishPart)]
         fetching = [part for part in parts if isinstance(part, FetchPart)]
-        carried = None if fetching or self._unanswered else self.in_flight.reserve_for_finishing(self.queue_name)
+        carried = None if fetching or self._unanswered else self.threads.reserve_for_finishing(self.queue_name)
         share = fetching[0].share if fetching else carried
         if not finishing and share is None:
             return
@@ -155,14 +135,14 @@ class QueueChannel(GroupCommit):
             reply = self._call([(part.job, part.outcome) for part in finishing], share)
         finally:
             if carried and not (reply and reply.jobs):
-                self._release(carried)
+                self.threads.release(carried)
         if carried:
             self._deliver()
         for part, finished in zip(finishing, reply.finished, strict=True):
             part.finished = finished
             part.settle()
         if carried and self.has_news:
-            self.in_flight.wake()
+            self.threads.wake()
 
     def _call(self, finishing: list[Ended], share: Share | None) -> Reply:
         """Make the call, again when its reply is lost; jobs finish also where none can be fetched."""
@@ -185,65 +165,35 @@ class QueueChannel(GroupCommit):
         )
         try:
             reply = self.queue.finish_and_fetch(finishing, fetch, policies=self.broker.policies)
+            if lost:
+                share = lost[1]
             if reply.jobs:
-                self.arrived.append(Arrival(fetch.lost_call or fetch.call, reply.jobs, started, share))
+                self.arrivals.unread.append(Arrival(fetch.lost_call or fetch.call, reply.jobs, started, share))
         except QueueRefused:  # before anything was fetched
             raise
         except BaseException:
             self._unanswered = lost or (fetch.call, share)
+            self._unanswered[1].is_unanswered = True
             raise
-        self._unanswered = None
+        self._unanswered, share.is_unanswered = None, False
+        if lost and not reply.jobs:
+            self.threads.release(share)
         self.is_empty = not lost and len(reply.jobs) < share.threads
         if self.is_empty:
-            self.in_flight.note_empty(self.queue_name)
+            self.threads.note_empty(self.queue_name)
         self.due_in, self.suspects_left, self.limited_for = reply.due_in, reply.suspects_left, reply.limited_for
-        self.unseen: int = reply.unseen
-        self.in_flight.note_fetch(self.queue_name, reply)
+        self.unseen = reply.unseen
+        self.threads.note_fetch(self.queue_name, reply)
         return reply
 
     def _deliver(self) -> None:
         """Hand jobs over to the worker's threads before those ask for more.  The
         consumer, which waits, wakes up only for what is not simply to be run.
         """
-        thread = self.in_flight.worker.consumer_thread(self.queue_name)
-        self.receive()
-        while thread is not None and (message := self.fetched.take()):
+        thread = self.threads.worker.consumer_thread(self.queue_name)
+        self.arrivals.receive()
+        while thread is not None and (message := self.arrivals.messages.take()):
             if message.job.is_lost or message.job.needs_renewal or message.actor_name not in self.broker.actors:
-                return self.fetched.keep([message])
+                self.arrivals.messages.keep([message])
+                return
             thread.handle_message(message)
-
-    def _release(self, share: Share) -> None:
-        """Let others have a share, but for a suspect that may have been fetched and that nobody knows of yet."""
-        is_unanswered = self._unanswered is not None and self._unanswered[1] is share
-        self.in_flight.release(share, keeps_suspects=is_unanswered)
-
-    def receive(self) -> None:
-        """Hold the jobs that were fetched.  After an interrupt, which may come anywhere, the next call goes on."""
-        with self._receiving:
-            while self.arrived:
-                call, jobs, fetched_at, share = self.arrived[0]
-                if call != self._received_call:  # or it was asked again since its thread was interrupted
-                    for job in jobs:
-                        if not self.in_flight.holds(job.token):
-                            self._receive(job, fetched_at)
-                    self._received_call, self._received_at = call, time.monotonic()
-                self._release(share)
-                self.arrived.popleft()
-
-    def _receive(self, fetched: FetchedJob, fetched_at: float) -> None:
-        """Hold a job that was fetched, and sort it."""
-        job = InFlightJob(fetched, self.queue_name, self.in_flight, next(self._sequence), fetched_at)
-        self.in_flight.hold(job)
-        if fetched.scheduler:
-            self.to_advance.append(fetched)
-        try:
-            message = JobMessage(message_from(fetched, self.queue_name), job)
-        except UndecodableJob as error:
-            self.logger.error("Job %s of queue %r is failed: %s", job.label, self.queue_name, error)
-            job.outcome = Outcome("failed", str(error), "")
-            self.to_fail.append((job, None))
-        else:
-            if fetched.deferred_failure:
-                self.to_fail.append((job, message))
-            else:
-                self.fetched.append(message)

@@ -24,8 +24,10 @@ from .shares import Share
 from .stalled_failures import fail_deferred
 
 if TYPE_CHECKING:
+    from .arrivals import Arrivals
     from .broker import EchoMQBroker
     from .channel import QueueChannel
+    from .free_threads import FreeThreads
 
 #: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.
 CONSUMER_ERRORS = (*REDIS_ERRORS, EchoMQError)
@@ -48,14 +50,16 @@ class JobConsumer(Consumer):
         self.broker = broker
         self.channel: QueueChannel = broker.channel(queue_name)
         self.channel.is_empty = False  # as far as this one knows
+        self.arrivals: Arrivals = self.channel.arrivals
+        self.threads: FreeThreads = broker.in_flight.threads
         self.prefetch = prefetch
         self.timeout: float = timeout / 1000
         self.marker_wait: MarkerWait = MarkerWait(broker.connections.fetching, self.channel.queue.keys)
-        broker.in_flight.add_waiting(self.marker_wait)
+        self.threads.add_waiting(self.marker_wait)
 
     def __next__(self) -> JobMessage | None:
         try:
-            if self.broker.in_flight.is_draining:
+            if self.threads.is_draining:
                 self._drain()
                 return None
             return self._next_fetched() or self._fetch()
@@ -82,21 +86,21 @@ class JobConsumer(Consumer):
         channel = self.channel
         returning = [message for message in messages if isinstance(message, JobMessage)]
         try:
-            if self.broker.in_flight.is_draining:  # and will fetch no more
+            if self.threads.is_draining:  # and will fetch no more
                 channel.wait_for_calls()
                 channel.fetch_unanswered()
                 self._settle()
-            channel.receive()
-            returning += channel.fetched.take_all()
+            self.arrivals.receive()
+            returning += self.arrivals.messages.take_all()
             for job in channel.requeue([message.job for message in returning]):
                 self.log.lost(job, "was not given back")
         except CONSUMER_ERRORS as error:
-            channel.fetched.keep(returning)
+            self.arrivals.messages.keep(returning)
             raise ConnectionClosed(error) from None
 
     def close(self) -> None:
-        self.broker.in_flight.remove_waiting(self.marker_wait)
-        self.broker.in_flight.note_closed(self.channel.queue_name)
+        self.threads.remove_waiting(self.marker_wait)
+        self.threads.note_closed(self.channel.queue_name)
         try:
             self._end_block()
             self.requeue([])
@@ -118,12 +122,12 @@ class JobConsumer(Consumer):
             self.marker_wait.has_marker = False
 
     def _next_fetched(self) -> JobMessage | None:
-        self.channel.receive()
-        while message := self.channel.fetched.take():
+        self.arrivals.receive()
+        while message := self.arrivals.messages.take():
             try:
                 self.broker.locks.renew_if_overdue(message.job)
             except CONSUMER_ERRORS:
-                self.channel.fetched.keep([message])
+                self.arrivals.messages.keep([message])
                 raise
             if not message.job.is_lost:
                 return message
@@ -136,7 +140,7 @@ class JobConsumer(Consumer):
         for job in channel.requeue(self.broker.in_flight.stranded(channel.queue_name)):
             self.log.lost(job, "was not given back")
         if self.broker.locks.is_cut_off:
-            self.broker.in_flight.note_empty(channel.queue_name)
+            self.threads.note_empty(channel.queue_name)
             time.sleep(self.timeout)
             return None
         self.marker_wait.connect()
@@ -156,7 +160,7 @@ class JobConsumer(Consumer):
         """Fetch, and look on as long as only suspects were found that may not run now."""
         channel, seen = self.channel, 0
         channel.fetch(share)
-        while not channel.has_jobs and seen < channel.unseen:
+        while not self.arrivals.has_jobs and seen < channel.unseen:
             seen += channel.suspects_left
             again = channel.reserve(self.prefetch)
             if again is None:
@@ -169,28 +173,28 @@ class JobConsumer(Consumer):
         if share is None:
             if self.marker_wait.end():
                 self.channel.queue.put_marker_back()
-            share = self.broker.in_flight.wait_for_share(self.channel, self.prefetch, self.timeout)
+            share = self.threads.wait_for_share(self.channel, self.prefetch, self.timeout)
         self.marker_wait.has_marker = False
         return share
 
     def _settle(self) -> None:
         """Fail the jobs that must not run, and let each scheduler add its next job."""
         channel = self.channel
-        while channel.to_fail:
-            job, message = channel.to_fail[0]
+        while self.arrivals.to_fail:
+            job, message = self.arrivals.to_fail[0]
             if message is None:
                 self._end(job)
             else:
                 fail_deferred(self.broker, message, self.nack)
-            channel.to_fail.popleft()
-        while channel.to_advance:
-            fetched = channel.to_advance[0]
+            self.arrivals.to_fail.popleft()
+        while self.arrivals.to_advance:
+            fetched = self.arrivals.to_advance[0]
             try:
                 channel.queue.advance_scheduler(fetched)
             except SchedulerStopped as error:
                 scheduler, fault = ids_text([id_to_text(fetched.scheduler)]), on_one_line(str(error))
                 self.logger.error("Job scheduler %s of queue %r stops: %s", scheduler, channel.queue_name, fault)
-            channel.to_advance.popleft()
+            self.arrivals.to_advance.popleft()
 
     def _wait_for_job(self) -> bool:
         """Wait until there may be something to fetch.  Return whether there may."""
@@ -203,7 +207,7 @@ class JobConsumer(Consumer):
 
     def _may_run_suspect(self) -> bool:
         """Return whether a suspect that was skipped may run by now."""
-        return self.channel.suspects_left > 0 and self.broker.in_flight.may_run_suspect(self.channel.queue_name)
+        return self.channel.suspects_left > 0 and self.threads.may_run_suspect(self.channel.queue_name)
 
     def _end(self, job: InFlightJob) -> None:
         """Finish a job in Redis as its outcome says."""
@@ -216,7 +220,7 @@ class JobConsumer(Consumer):
                 # The call was long on its way, and nobody recovered the job meanwhile.
                 finished = self.channel.finish(job.fetched, job.outcome)
         except CONSUMER_ERRORS as error:
-            if not (self.broker.in_flight.is_draining and job.is_stuck):
+            if not (self.threads.is_draining and job.is_stuck):
                 job.put_off()
                 raise ConnectionClosed(error) from None
             job.end()

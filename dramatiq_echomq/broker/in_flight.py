@@ -25,8 +25,8 @@ class LockLost(Interrupt):
 
 
 class InFlightJob:
-    """A job that this process holds, from its fetch to its end: see
-    :class:`.job_state.State`.
+    """A job that this process holds, from its fetch to its end.  Its states, and
+    the method that leads from one to the next, are drawn at :class:`.State`.
 
     Parameters:
       fetched(FetchedJob)
@@ -147,7 +147,7 @@ class InFlightJob:
             if self.state is not State.TAKEN:
                 return False
             self.runner = Runner()
-            self.jobs.change(self, State.RUNNING)
+            self.state = State.RUNNING  # its thread is as busy as before
             return True
 
     def withdraw(self) -> bool:

@@ -4,8 +4,8 @@ import enum
 
 
 class State(enum.Enum):
-    """The states of a job that this process holds, see
-    :class:`.in_flight.InFlightJob`, and what it is told at each step::
+    """The states of an :class:`.InFlightJob`, and its methods that lead from one
+    to the next::
 
         fetched
            |

@@ -66,7 +66,7 @@ class LockingBroker(QuickHooks):
     @property
     def is_draining(self) -> bool:
         """Whether the worker is about to end."""
-        return self.in_flight.is_draining
+        return self.in_flight.threads.is_draining
 
     def note_failed_enqueue(self, error: Exception) -> None:
         """Middleware enqueues retries and callbacks, and Dramatiq swallows
@@ -98,11 +98,11 @@ class LockingBroker(QuickHooks):
         self.locks.start()
         if self.presence is not None:
             self.presence.start()
-        self.in_flight.boot(worker)
+        self.in_flight.threads.boot(worker)
         super().emit_before("worker_boot", worker)
 
     def _before_worker_shutdown(self, worker: Worker) -> None:
-        self.in_flight.drain()
+        self.in_flight.threads.drain()
         super().emit_before("worker_shutdown", worker)
 
     def _after_worker_shutdown(self, worker: Worker) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from logging import Logger
 from typing import Any
@@ -139,11 +140,15 @@ class LockManager:
             self.report(min(smallest_ttls.values()))
 
     def groups(self) -> list[tuple[tuple[str, int], list[InFlightJob]]]:
-        """Return the jobs in groups of those that one call can renew, in the order
-        in which to do so.  A queue in trouble comes last: it may hold up the round.
+        """Return the jobs by queue and lock duration, which one call can renew, in
+        the order in which to do so.  A queue in trouble comes last: it may hold
+        up the round.
         """
-        groups = self.in_flight.by_queue_and_duration().items()
-        return sorted(groups, key=lambda each: (each[0][0] in self.faults.queues, min(map(_expiry, each[1]))))
+        groups: defaultdict[tuple[str, int], list[InFlightJob]] = defaultdict(list)
+        for job in self._held():
+            if not job.is_stuck:
+                groups[job.queue_name, job.fetched.lock_duration].append(job)
+        return sorted(groups.items(), key=lambda each: (each[0][0] in self.faults.queues, min(map(_expiry, each[1]))))
 
     def renew_group(self, queue_name: str, lock_duration: int, group: list[InFlightJob], client: Any) -> int:
         """Renew the locks of jobs of one queue in one call, and note which are lost.

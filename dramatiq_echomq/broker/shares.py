@@ -15,6 +15,7 @@ class Share:
       threads(int): How many jobs it may fetch.
       suspects(int): How many of them may have stalled before.
       is_together(bool): Whether those may run beside each other.
+      is_unanswered(bool): Whether the reply to the fetch was lost.
       runner(Runner): The thread that gives it back, unless an interrupt ends it.
     """
 
@@ -22,6 +23,7 @@ class Share:
     threads: int
     suspects: int
     is_together: bool = False
+    is_unanswered: bool = False
     runner: Runner = field(default_factory=Runner)
 
 
@@ -84,9 +86,9 @@ class Turns:
         """Return how many suspects may run now, besides those that are reserved, and whether beside each other."""
         return suspects.allowed(queue_name, sum(share.suspects for share in self._shares), pool)
 
-    def release(self, share: Share, *, keeps_suspects: bool) -> None:
-        """Give a share back, or all of it but its suspects."""
-        if keeps_suspects and share.suspects:
+    def release(self, share: Share) -> None:
+        """Give a share back, but for a suspect that may have been fetched and that nobody knows of yet."""
+        if share.is_unanswered and share.suspects:
             share.threads = 0
         else:
             self._shares.discard(share)

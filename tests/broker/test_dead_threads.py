@@ -23,7 +23,7 @@ def test_what_no_thread_will_run_is_given_back(client, broker, dead):
     alive = [True, True]
     threads = [SimpleNamespace(is_alive=lambda at=at: alive[at]) for at in range(2)]
     worker = SimpleNamespace(worker_threads=2, workers=threads, work_queue=Queue())
-    broker.in_flight.boot(worker)
+    broker.in_flight.threads.boot(worker)
     consumer = broker.consume("q", prefetch=2, timeout=1)
     messages = [next(consumer), next(consumer)]
     for message in messages:

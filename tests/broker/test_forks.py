@@ -43,7 +43,7 @@ def busy(client):
 
     with working(broker):
         held = add(broker, actor="hold")
-        wait_until(lambda: broker.in_flight.count("q") and client.llen("emq:q:active"))
+        wait_until(lambda: broker.in_flight.all() and client.llen("emq:q:active"))
         yield broker, id_of(held)
         let_go.set()
     broker.close()

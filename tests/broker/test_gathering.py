@@ -86,6 +86,6 @@ def test_the_end_of_a_job_waits_only_for_those_that_have_just_been_fetched(clien
 def test_a_fetch_for_a_free_thread_waits_for_nobody(client, broker, pauses):
     put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB))
     take(broker, 1)
-    broker.channel("q").submit(FetchPart(broker.in_flight.reserve("q", prefetch=2)))
+    broker.channel("q").submit(FetchPart(broker.in_flight.threads.reserve("q", prefetch=2)))
     assert [*state(client)["active"]] == ["b", "a"]
     assert not pauses

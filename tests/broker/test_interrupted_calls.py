@@ -141,7 +141,7 @@ def test_jobs_that_an_interrupted_thread_fetched_run_at_once_and_once(client, br
     for number in range(20):
         work.send(number)
     channel = broker.channel("default")
-    call, arrived = channel.queue.finish_and_fetch, type(channel.arrived)
+    call, arrived = channel.queue.finish_and_fetch, type(channel.arrivals.unread)
 
     def interrupted_once(*args, **options):
         if threading.current_thread() in worker.workers and not interrupted:
@@ -150,14 +150,14 @@ def test_jobs_that_an_interrupted_thread_fetched_run_at_once_and_once(client, br
                 interrupted.append(1)
                 if at == "before":
                     raise Abort
-                channel.arrived = arrived_and_interrupted()
+                channel.arrivals.unread = arrived_and_interrupted()
             return reply
         return call(*args, **options)
 
     class arrived_and_interrupted(arrived):
         def append(self, arrival):
             super().append(arrival)
-            channel.arrived = arrived(self)
+            channel.arrivals.unread = arrived(self)
             raise Abort
 
     interrupted: list[int] = []
@@ -217,5 +217,5 @@ def test_no_message_is_lost_and_no_thread_leaks_however_many_are_interrupted(cli
             wait_until(lambda: broker.get_queue_message_counts("default").waiting == 0)
         counts = broker.get_queue_message_counts("default")
         assert counts.waiting + counts.active + counts.completed + counts.failed == 60
-        assert not broker.in_flight.turns.reserved()
+        assert not broker.in_flight.threads.turns.reserved()
         assert not broker.in_flight.all()

@@ -9,10 +9,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq.broker.shares import Share
 
 from ..support.brokers import lines
 from ..support.faults import Faults
-from ..support.job_data import JOB, add, id_of, take
+from ..support.job_data import JOB, SUSPECT, add, id_of, take
 from ..support.proxy import LossyProxy, Switch
 from ..support.queue_data import put, state
 from ..support.servers import Server
@@ -80,6 +81,29 @@ def test_jobs_whose_replies_are_lost_again_and_again_are_given_once_redis_answer
 
     assert {id_of(message) for message in messages} == {"a", "b"}
     assert state(client)["wait"] == ["c"]
+
+
+@pytest.mark.parametrize("fetched", [[], ["b"]], ids=["nothing", "a suspect"])
+def test_a_fetch_that_was_about_to_be_made_frees_what_an_ack_whose_reply_is_lost_had_reserved(
+    client, broker, monkeypatch, fetched
+):
+    put(client, wait=["a"], jobs={"a": JOB, "b": SUSPECT})
+    consumer, [message] = take(broker)
+    if fetched:
+        put(client, wait=fetched)
+    threads, channel = broker.in_flight.threads, broker.channel("q")
+    threads.turns.wanting["q"] = 1  # as while a consumer waits for a thread
+    Faults(monkeypatch).plan("finishAndFetch-1.lua", redis.TimeoutError("lost"), has_run=True)
+    consumer.ack(message)
+    assert not threads.may_run_suspect("q")
+
+    channel.fetch(Share("q", 1, 0))
+
+    found = channel.arrivals.messages.take_all()
+    assert [id_of(message) for message in found] == fetched
+    for message in found:
+        consumer.ack(message)
+    assert threads.may_run_suspect("q")
 
 
 def test_what_was_lost_without_being_taken_is_taken_the_next_time(client, lossy, monkeypatch):

@@ -80,7 +80,7 @@ def test_threads_that_cannot_tell_how_their_jobs_ended_are_free_for_no_other_que
         gate.may_end.set()
         wait_until(lambda: caplog.text.count("Failed to post_process_message") == 3)
         broker.enqueue_many(message(number, actor="other", queue="other") for number in range(3))
-        wait_until(lambda: "other" in broker.in_flight.turns.waiting)
+        wait_until(lambda: "other" in broker.in_flight.threads.turns.waiting)
         assert (client.llen("emq:other:active"), client.llen("emq:other:wait")) == (0, 3)
         client.rename("saved", "emq:q:active")
         broker.join("other", timeout=20_000)

@@ -101,7 +101,7 @@ def test_an_actor_whose_job_is_lost_is_interrupted_and_nothing_follows_from_it(c
         wait_until(lambda: work.interrupts)
         wait_until(lambda: "skipped" in ends.ends)
         before = queue_at_rest(client)
-        wait_until(lambda: broker.in_flight.count("q") == 0)
+        wait_until(lambda: not broker.in_flight.all())
 
     assert work.interrupts == [LockLost]
     assert queue_at_rest(client) == before
@@ -131,7 +131,7 @@ def test_an_asynchronous_actor_whose_job_is_lost_is_cancelled_and_nothing_follow
         assert started.wait(20)
         take_away(client, message)
         wait_until(lambda: ends.ends == ["skipped"])
-        wait_until(lambda: broker.in_flight.count("q") == 0)
+        wait_until(lambda: not broker.in_flight.all())
 
     assert seen == [asyncio.CancelledError]
     assert state(client)["active"] == [id_of(message)]
