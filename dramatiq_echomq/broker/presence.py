@@ -12,12 +12,11 @@ from typing import Any
 import redis
 from dramatiq.logging import get_logger
 
-from ..errors import EchoMQError, QueueRefused
+from ..errors import EchoMQError
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.keys import QueueKeys
 from ..protocol.logtext import on_one_line
 from ..protocol.registrations import (
-    REGISTRATION_KEPT_FOR,
     WorkerRegistration,
     connection_name,
     connections_of,
@@ -25,7 +24,7 @@ from ..protocol.registrations import (
     run_id_of,
     server_of,
 )
-from ..protocol.scripts import load
+from .own_registrations import OwnRegistrations
 from .worker_id import worker_name
 
 #: The socket timeout of the connections of a Presence, in seconds.
@@ -80,9 +79,7 @@ class Presence:
         self._stopping = threading.Event()  # one for each thread, as the last one may not have ended
         self._thread: threading.Thread | None = None
         self._connection: Any = None
-        self._registered: dict[str, bytes] = {}  # by queue, what stands in Redis
-        self._registering = threading.Lock()
-        self._registration: WorkerRegistration | None = None  # while others see the connection
+        self.registrations: OwnRegistrations = OwnRegistrations(client, keys_of)
         self._was_tried = threading.Event()
         _presences.add(self)
 
@@ -95,16 +92,15 @@ class Presence:
         if self._thread is None or not self._thread.is_alive():
             return
         self._was_tried.wait(LONGEST_WAIT)
-        registration = self._registration
-        if registration is not None and queue_name in self._new_queues(registration):
+        if (registration := self.registrations.current) is not None:
             with contextlib.suppress(*ERRORS):  # it is tried again
-                self._register(registration, [queue_name])
+                self.registrations.register(registration, [queue_name])
 
     def start(self) -> None:
         """Start to be seen, once there is a queue."""
         if self._thread is None or not self._thread.is_alive():  # after a fork it is not
-            self._stopping, self._registered = threading.Event(), {}
-            self._registering, self._registration, self._was_tried = threading.Lock(), None, threading.Event()
+            self._stopping, self._was_tried = threading.Event(), threading.Event()
+            self.registrations = OwnRegistrations(self.client, self.keys_of)
             self._thread = threading.Thread(
                 target=self._run, args=[self._stopping], name="dramatiq-echomq-presence", daemon=True
             )
@@ -117,12 +113,12 @@ class Presence:
             return
         self._stopping.set()
         self._has_queues.set()
-        connection, was_seen = self._connection, self._registration is not None
+        connection, was_seen = self._connection, self.registrations.current is not None
         if connection is not None:
             connection.disconnect()  # ends the wait for it
         thread.join(timeout=5)
         if was_seen:  # if not, Redis cannot be reached now
-            self._unregister()
+            self.registrations.remove()
         if not self._queue_names:
             self._has_queues.clear()
 
@@ -133,11 +129,11 @@ class Presence:
             try:
                 registration = self._connect()
                 self._require_seen(registration)
-                self._registration, retry, unseen = registration, FIRST_RETRY, 0
+                self.registrations.current, retry, unseen = registration, FIRST_RETRY, 0
                 self._was_tried.set()
                 self._stay(registration, stopping)
             except Exception as error:
-                self._registration = None
+                self.registrations.current = None
                 self._was_tried.set()
                 self._disconnect()
                 if stopping.is_set():
@@ -149,7 +145,7 @@ class Presence:
                 if not isinstance(error, ERRORS):
                     self.logger.warning("This worker is not seen for a moment.", exc_info=True)
                 if retry > FIRST_RETRY:
-                    self._unregister()  # alive, but with nothing to show for it
+                    self.registrations.remove()  # alive, but with nothing to show for it
                 stopping.wait(retry)
                 retry = min(retry * 2, LONGEST_RETRY)
         self._disconnect()
@@ -175,7 +171,7 @@ class Presence:
                 refreshed_at = time.monotonic()
                 self._ask("PING")
                 self._require_seen(registration)
-            self._register(registration, self._queue_names if is_due else self._new_queues(registration))
+            self.registrations.register(registration, self._queue_names, again=is_due)
             if self._connection.can_read(timeout=SLICE):  # something is wrong with it
                 self._ask("PING")
 
@@ -187,34 +183,8 @@ class Presence:
         if found != connection_name(registration.worker_id) or not registration.run_id:
             raise NotSeen("the server does not see this worker's connection under its name, perhaps for a proxy")
 
-    def _new_queues(self, registration: WorkerRegistration) -> list[str]:
-        text = registration.encode()
-        return [name for name in tuple(self._queue_names) if self._registered.get(name) != text]
-
-    def _register(self, registration: WorkerRegistration, queue_names: Any) -> None:
-        text = registration.encode()
-        for name in tuple(queue_names):
-            with self._registering:
-                if registration is not self._registration:  # another connection stands for the worker by now
-                    return
-                keys, before = self.keys_of(name), self._registered.get(name, b"")
-                args = [keys.base, text, before, REGISTRATION_KEPT_FOR]
-                try:
-                    load("registerWorker-1.lua")(self.client, [keys.workers], args)
-                except QueueRefused as error:
-                    self.logger.debug("Not registered in queue %r: %s", name, error)
-                self._registered[name] = text
-
-    def _unregister(self) -> None:
-        try:
-            for name, text in tuple(self._registered.items()):
-                self.client.zrem(self.keys_of(name).workers, text)
-                del self._registered[name]
-        except REDIS_ERRORS as error:
-            self.logger.debug("This worker could not be unregistered: %s", error)
-
     def _give_up(self, error: Exception) -> None:
-        self._unregister()
+        self.registrations.remove()
         self.logger.info(
             "If this worker is killed, its jobs come back once their locks have ended, and not within seconds: %s",
             on_one_line(str(error)),
