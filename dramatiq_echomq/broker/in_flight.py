@@ -39,6 +39,8 @@ class InFlightJob:
       state(State)
       outcome(Outcome): How it ended, once that is known.
       renewed_at(float): The monotonic time just before its lock was last renewed.
+      acking_since(float): The monotonic time at which Redis was first told how
+        it ended, or infinity.
       runner(Runner): The thread that runs it.
       result(object): What its actor returned.
       failed_enqueue(BaseException): Why a message that follows from it could

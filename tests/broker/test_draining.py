@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import dramatiq
@@ -79,7 +80,7 @@ def lose_server(client, monkeypatch) -> None:
 def test_a_worker_that_drains_gives_up_a_job_whose_end_cannot_be_told(client, monkeypatch, caplog, stop_acks):
     """Else its thread would try again for as long as Dramatiq waits, 10 minutes by default."""
     quicken(monkeypatch)
-    broker = EchoMQBroker(client=client, middleware=[], lock_duration=1500)
+    broker = EchoMQBroker(client=client, middleware=[])
     begun, gate = threading.Event(), threading.Event()
 
     @dramatiq.actor(broker=broker, queue_name="q")
@@ -91,10 +92,13 @@ def test_a_worker_that_drains_gives_up_a_job_whose_end_cannot_be_told(client, mo
     worker.start()
     job_id = id_of(work.send())
     assert begun.wait(20)
+    [job] = broker.in_flight.all()
     stop_acks(client, monkeypatch)
     gate.set()
     ending = threading.Thread(target=worker.stop)
     ending.start()
+    wait_until(lambda: job.acking_since < math.inf)
+    job.acking_since -= broker.settings.lock_duration / 1000  # as when it could not be told for so long
     ending.join(20)
 
     assert not ending.is_alive()
