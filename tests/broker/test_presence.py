@@ -14,8 +14,6 @@ import redis
 
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker import presence
-from dramatiq_echomq.broker.own_registrations import OwnRegistrations
-from dramatiq_echomq.protocol.keys import QueueKeys
 from dramatiq_echomq.protocol.registrations import WorkerRegistration, connections_of
 
 from ..support.brokers import lines, working
@@ -109,21 +107,6 @@ def test_a_queue_that_is_consumed_later_is_registered_as_well(client, broker, mo
         wait_until(lambda: only_registration(client))
         broker.declare_queue("late")
         wait_until(lambda: only_registration(client, "late"))
-
-
-def test_a_queue_is_registered_once_and_again_to_be_refreshed(client):
-    """By the consumer before the first job, and by the thread that is seen, in any order."""
-    own = OwnRegistrations(client, QueueKeys)
-    own.current = WorkerRegistration("worker", 1, "run", "host:1")
-    own.register(own.current, ["q"])
-    client.flushdb()
-
-    own.register(own.current, ["q"])
-    assert registered(client) == {}
-    own.register(WorkerRegistration("worker", 2, "run", "host:1"), ["q"], again=True)
-    assert registered(client) == {}, "its connection does not stand for the worker"
-    own.register(own.current, ["q"], again=True)
-    assert list(registered(client)) == [own.current.encode()]
 
 
 def test_a_connection_that_closes_is_replaced_at_once(client, broker):
