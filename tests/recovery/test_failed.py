@@ -188,3 +188,17 @@ def test_a_job_that_comes_back_keeps_its_deduplication_key(client):
     StalledChecker(client).check("q")
 
     assert state(client)["de:x"] == "a"
+
+
+@pytest.mark.parametrize("job", [{"a": {"deid": "x"}}, {}], ids=["failed", "gone"])
+def test_a_job_that_waits_for_the_end_of_another_and_cannot_be_added_stays_stored_and_is_told_of(client, job):
+    waiting = {"name": "work", "data": "[2]"}
+    put(client, active=["a"], jobs=job, stalled={"a"}, id=["no counter"], **{"de:x": "a", "dn:x": waiting})
+    told = {"event": "deduplicated", "jobId": "a", "deduplicationId": "x", "deduplicatedJobId": "b"}
+    client.xadd("emq:q:events", told)
+
+    check = StalledChecker(client, max_stalled_count=0).check("q")
+
+    oddity = "the job that waits for its end was not added: emq:q:id is a list and should be a string"
+    assert (check.failed_ids, check.oddities) == (tuple(job), (("a", oddity),))
+    assert state(client)["dn:x"] == waiting
