@@ -162,8 +162,8 @@ class MessagesNotAdded(EchoMQError):
 
     def __init__(self, added: Sequence[Any], uncertain: Sequence[Any] = ()) -> None:
         super().__init__(
-            f"{len(added)} messages were enqueued (see .added), then a call failed"
-            + (f" with {len(uncertain)} more (see .uncertain)" if uncertain else "")
+            f"{len(added)} messages were enqueued (see .added), then there was an error (see the cause)"
+            + (f" in a call with {len(uncertain)} more (see .uncertain)" if uncertain else "")
         )
         self.added: list[Any] = list(added)
         self.uncertain: list[Any] = list(uncertain)

@@ -93,20 +93,23 @@ def enqueue_many(
     batches: dict[str, Batch] = {}
     copies: list[Message[Any]] = []
     added: list[Message[Any]] = []
-    for entry in messages:
-        message, delay = entry if isinstance(entry, tuple) else (entry, None)
-        copy, when = with_job_id(message, delay)
-        broker.emit_before("enqueue", copy, delay)
-        copies.append(copy)
-        batch = batches.setdefault(copy.queue_name, Batch())
-        try:
+    try:
+        for entry in messages:
+            message, delay = entry if isinstance(entry, tuple) else (entry, None)
+            copy, when = with_job_id(message, delay)
+            broker.emit_before("enqueue", copy, delay)
+            copies.append(copy)
+            batch = batches.setdefault(copy.queue_name, Batch())
             batch.append(copy, delay, new_job(broker, copy, when))
-        except Exception as error:
-            raise MessagesNotAdded(added) from error
-        if batch.is_full:
-            _add(broker, batches.pop(copy.queue_name), copy.queue_name, added)
-    for queue_name, batch in batches.items():
-        _add(broker, batch, queue_name, added)
+            if batch.is_full:
+                _add(broker, batches.pop(copy.queue_name), copy.queue_name, added)
+        for queue_name, batch in batches.items():
+            _add(broker, batch, queue_name, added)
+    except MessagesNotAdded:
+        raise
+    except Exception as error:  # of a message, of middleware, of whoever yields the messages
+        broker.note_failed_enqueue(error)
+        raise MessagesNotAdded(added) from error
     return copies
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dramatiq
 import pytest
 import redis
+from dramatiq.middleware import MiddlewareError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -140,6 +141,37 @@ def test_a_message_that_cannot_be_used_is_the_cause(client, broker):
     assert isinstance(raised.value.__cause__, SettingError)
     assert (raised.value.added, raised.value.uncertain) == ([], [])
     assert "wait" not in state(client)
+
+
+class Refuses(dramatiq.Middleware):
+    def before_enqueue(self, broker, message, delay):
+        if message.args == (200,):
+            raise MiddlewareError("not this one")
+
+
+def numbers_until(error: Exception):
+    yield from (message(number) for number in range(200))
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("messages", "cause"),
+    [
+        (lambda: (message(number) for number in range(500)), MiddlewareError),
+        (lambda: numbers_until(LookupError("no more of them")), LookupError),
+        (lambda: [*map(message, range(200)), (message(201), "soon")], ValueError),
+    ],
+    ids=["middleware", "an iterator that fails", "a delay that is no number"],
+)
+def test_whatever_keeps_the_others_from_being_added_is_the_cause(client, broker, messages, cause):
+    broker.add_middleware(Refuses())
+
+    with pytest.raises(MessagesNotAdded, match=r"^200 messages were enqueued .see .added., then") as raised:
+        broker.enqueue_many(messages())
+
+    assert isinstance(raised.value.__cause__, cause)
+    assert [each.args[0] for each in raised.value.added] == [*range(200)]
+    assert (raised.value.uncertain, client.llen("emq:q:wait")) == ([], 200)
 
 
 def test_a_queue_that_is_unfit_takes_none_of_them(client, broker):
