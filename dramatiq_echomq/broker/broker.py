@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +17,7 @@ from .channel import QueueChannel
 from .connections import Connections
 from .consumer import JobConsumer
 from .enqueueing import enqueue_many, new_job, with_job_id
+from .forks import call_in_forked_children
 from .in_flight_jobs import InFlightJobs
 from .lifecycle import LockingBroker
 from .lock_renewer import LockManager
@@ -30,9 +29,6 @@ from .queue_control import QueueControl
 from .rules import rules_of
 from .stalled_failures import StalledFailures
 from .worker_id import WorkerId, worker_name
-
-#: All of this process.
-_brokers: weakref.WeakSet[EchoMQBroker] = weakref.WeakSet()
 
 
 class EchoMQBroker(LockingBroker, QueueControl):
@@ -111,7 +107,7 @@ class EchoMQBroker(LockingBroker, QueueControl):
         self.connections: Connections = Connections(self.client, type(self).__name__)
         self.presence: Presence | None = self._make_presence() if self.settings.crash_detection else None
         self.hold_nothing()
-        _brokers.add(self)
+        call_in_forked_children(EchoMQBroker.hold_nothing, self)
         self._policies: str | None = None
         self.add_middleware(StalledFailures(self.connections.commands, self.settings.prefix))
 
@@ -236,12 +232,3 @@ class EchoMQBroker(LockingBroker, QueueControl):
 
     def _keys_of(self, queue_name: str) -> QueueKeys:
         return QueueKeys(queue_name, self.settings.prefix)
-
-
-def _leave_jobs_to_parent() -> None:
-    for broker in tuple(_brokers):
-        broker.hold_nothing()
-
-
-if hasattr(os, "register_at_fork"):  # where there are forks
-    os.register_at_fork(after_in_child=_leave_jobs_to_parent)

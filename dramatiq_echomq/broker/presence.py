@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from logging import Logger
 from typing import Any
@@ -24,6 +22,7 @@ from ..protocol.registrations import (
     run_id_of,
     server_of,
 )
+from .forks import call_in_forked_children
 from .own_registrations import OwnRegistrations
 from .worker_id import worker_name
 
@@ -46,10 +45,6 @@ FIRST_RETRY, LONGEST_RETRY = 0.05, 1.0
 MOST_UNSEEN = 10
 
 ERRORS = (*REDIS_ERRORS, EchoMQError)
-
-
-#: All of this process.
-_presences: weakref.WeakSet[Presence] = weakref.WeakSet()
 
 
 class NotSeen(redis.ConnectionError):
@@ -81,7 +76,7 @@ class Presence:
         self._connection: Any = None
         self.registrations: OwnRegistrations = OwnRegistrations(client, keys_of)
         self._was_tried = threading.Event()
-        _presences.add(self)
+        call_in_forked_children(Presence.close_inherited, self)
 
     def add_queue(self, queue_name: str) -> None:
         """Have the worker registered in a queue as well.  Where one runs that is
@@ -121,6 +116,14 @@ class Presence:
             self.registrations.remove()
         if not self._queue_names:
             self._has_queues.clear()
+
+    def close_inherited(self) -> None:
+        """Close, in a forked child, what it has inherited: with a copy of it open
+        somewhere, the connection would outlive the worker.
+        """
+        inherited = getattr(self._connection, "_sock", None)
+        if inherited is not None:
+            inherited.close()
 
     def _run(self, stopping: threading.Event) -> None:
         self._has_queues.wait()
@@ -201,17 +204,3 @@ class Presence:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.disconnect()
-
-
-def _leave_to_parent() -> None:
-    """Close what a forked child has inherited: with a copy of it open somewhere,
-    the connection would outlive the worker.
-    """
-    for presence in tuple(_presences):
-        inherited = getattr(presence._connection, "_sock", None)
-        if inherited is not None:
-            inherited.close()
-
-
-if hasattr(os, "register_at_fork"):  # where there are forks
-    os.register_at_fork(after_in_child=_leave_to_parent)
