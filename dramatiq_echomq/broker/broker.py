@@ -127,18 +127,36 @@ class EchoMQBroker(LockingBroker, QueueControl):
         self._channels: dict[str, QueueChannel] = {}
 
     def declare_actor(self, actor: Actor[Any, Any]) -> None:
+        """Declare a new actor.  Declaring one twice replaces the first one by name.
+
+        Parameters:
+          actor(Actor): The actor being declared.
+
+        Raises:
+          SettingError: When one of its options cannot be used.
+        """
         require_options(actor.options, f"option of actor {actor.actor_name!r}")
         self._policies = None
         super().declare_actor(actor)
 
     def declare_queue(self, queue_name: str) -> None:
-        """Declare a queue.  Has no effect if it has already been declared."""
+        """Declare a queue.  Has no effect if it has already been declared, and
+        does not connect to Redis.
+
+        Parameters:
+          queue_name(str): The name of the new queue.
+        """
         if queue_name not in self.queues:
             self.emit_before("declare_queue", queue_name)
             self.queues.add(queue_name)
             self.emit_after("declare_queue", queue_name)
 
     def get_declared_queues(self) -> set[str]:
+        """Get all declared queues.
+
+        Returns:
+          set[str]: A copy of the names of the queues declared so far.
+        """
         return self.queues.copy()
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
@@ -150,6 +168,7 @@ class EchoMQBroker(LockingBroker, QueueControl):
 
         Raises:
           SettingError: When an option of the message cannot be used.
+          QueueRefused: When the queue's keys are not what they should be.
           redis.RedisError: When Redis cannot be used.
 
         Returns:
@@ -218,7 +237,7 @@ class EchoMQBroker(LockingBroker, QueueControl):
         return self._policies
 
     def channel(self, queue_name: str) -> QueueChannel:
-        """Return what this process has to do with a queue, however its name is written."""
+        """Return this process's calls for a queue, by its name or that of its delay queue."""
         name = q_name(queue_name)
         if name not in self._channels:
             rules = rules_of(self.settings, worker_name())

@@ -25,7 +25,7 @@ class QueueControl(Broker):
     client: Any
 
     def channel(self, queue_name: str) -> QueueChannel:
-        """Return what this process has to do with a queue."""
+        """Return this process's calls for a queue."""
         raise NotImplementedError
 
     def flush(self, queue_name: str) -> None:
@@ -33,11 +33,23 @@ class QueueControl(Broker):
         schedulers.  The queue is then as if it had never been used, but that
         settings stay as they are: it is still paused if it was, and its limits hold.
         Workers that run one of its jobs go on; how it ends changes nothing.
+
+        Parameters:
+          queue_name(str): The queue to flush.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
         """
         self.channel(queue_name).queue.purge()
 
     def flush_all(self) -> None:
-        """Drop all messages of all declared queues, as :meth:`flush` does."""
+        """Drop all messages of all declared queues, as :meth:`flush` does.
+
+        Raises:
+          QueueRefused: When the keys of a queue are not what they should be.
+          redis.RedisError: When Redis cannot be used.
+        """
         for queue_name in self.get_declared_queues():
             self.flush(queue_name)
 
@@ -46,12 +58,13 @@ class QueueControl(Broker):
         job.  Meant for tests.
 
         Parameters:
-          queue_name(str)
+          queue_name(str): The queue to wait on.
           interval(int): How often to look, in ms.
           timeout(int): How long to wait at most, in ms.
 
         Raises:
           QueueJoinTimeout: When the timeout elapses.
+          redis.RedisError: When Redis cannot be used.
         """
         deadline = None if timeout is None else time.monotonic() + timeout / 1000
         while True:
@@ -63,15 +76,43 @@ class QueueControl(Broker):
             time.sleep(interval / 1000)
 
     def get_queue_message_counts(self, queue_name: str) -> QueueCounts:
-        """Count the jobs of a queue in each state."""
+        """Count the jobs of a queue in each state.
+
+        Parameters:
+          queue_name(str)
+
+        Returns:
+          QueueCounts: ``waiting``, ``active``, ``delayed``, ``prioritized``,
+          ``paused``, ``completed`` and ``failed``.
+
+        Raises:
+          redis.RedisError: When Redis cannot be used.
+        """
         return self.channel(queue_name).queue.counts()
 
     def pause(self, queue_name: str) -> None:
-        """Keep all workers, in every language, from taking jobs of a queue."""
+        """Keep all workers, in every language, from taking jobs of a queue.  Those
+        that run go on.
+
+        Parameters:
+          queue_name(str): The queue to pause.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
+        """
         self.channel(queue_name).queue.set_paused(True)
 
     def resume(self, queue_name: str) -> None:
-        """Let workers take the jobs of a paused queue again."""
+        """Let workers take the jobs of a paused queue again.
+
+        Parameters:
+          queue_name(str): The queue to resume.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
+        """
         self.channel(queue_name).queue.set_paused(False)
 
     def retry(self, queue_name: str, job_id: str | bytes | Message[Any] | MessageProxy) -> bool:
@@ -85,6 +126,10 @@ class QueueControl(Broker):
 
         Returns:
           bool: False when the queue has no such failed job.
+
+        Raises:
+          QueueRefused: When the queue's keys are not what they should be.
+          redis.RedisError: When Redis cannot be used.
         """
         queue = self.channel(queue_name).queue
         if isinstance(job_id, Message | MessageProxy):

@@ -39,9 +39,6 @@ class RenewalClients:
             self._shorter[timeout] = self.make_client(timeout)
         return self._shorter[timeout]
 
-    def all(self) -> list[Any]:
-        return [self.usual, *self._shorter.values()]
-
 
 def renewal_timeout(lock_duration: int) -> float:
     """Return the socket timeout in seconds that locks of so many ms ask for."""
