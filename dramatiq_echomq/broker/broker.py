@@ -127,7 +127,7 @@ class EchoMQBroker(LockingBroker, QueueControl):
         self._channels: dict[str, QueueChannel] = {}
 
     def declare_actor(self, actor: Actor[Any, Any]) -> None:
-        """Declare a new actor.  Declaring one twice replaces the first one by name.
+        """Declare a new actor, in the place of one with the same name.
 
         Parameters:
           actor(Actor): The actor being declared.
@@ -152,11 +152,7 @@ class EchoMQBroker(LockingBroker, QueueControl):
             self.emit_after("declare_queue", queue_name)
 
     def get_declared_queues(self) -> set[str]:
-        """Get all declared queues.
-
-        Returns:
-          set[str]: A copy of the names of the queues declared so far.
-        """
+        """Return a copy of the names of all declared queues."""
         return self.queues.copy()
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
