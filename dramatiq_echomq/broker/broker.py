@@ -175,9 +175,9 @@ class EchoMQBroker(LockingBroker, QueueControl):
         try:
             self.channel(message.queue_name).queue.add([new_job(self, message, when)])
         except Exception as error:
-            self.note_failed_enqueue(error)
+            self.processing.note_failed_enqueue(error)
             raise
-        self.note_enqueue(message)
+        self.processing.note_enqueue(message)
         self.emit_after("enqueue", message, delay)
         return message
 

@@ -108,7 +108,7 @@ def enqueue_many(
     except MessagesNotAdded:
         raise
     except Exception as error:  # of a message, of middleware, of whoever yields the messages
-        broker.note_failed_enqueue(error)
+        broker.processing.note_failed_enqueue(error)
         raise MessagesNotAdded(added) from error
     return copies
 
@@ -118,9 +118,9 @@ def _add(broker: EchoMQBroker, batch: Batch, queue_name: str, added: list[Messag
     try:
         broker.channel(queue_name).queue.add(batch.jobs)
     except Exception as error:
-        broker.note_failed_enqueue(error)
+        broker.processing.note_failed_enqueue(error)
         raise MessagesNotAdded(added, uncertain=[message for message, _ in batch.messages]) from error
     for message, delay in batch.messages:
         added.append(message)
-        broker.note_enqueue(message)
+        broker.processing.note_enqueue(message)
         broker.emit_after("enqueue", message, delay)

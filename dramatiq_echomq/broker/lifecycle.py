@@ -1,32 +1,18 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
-from dramatiq import Message, Middleware, Worker
+from dramatiq import Middleware, Worker
 from dramatiq.middleware import Retries, SkipMessage
 
-from .in_flight import InFlightJob
 from .in_flight_jobs import InFlightJobs
 from .jobs import JobMessage
 from .lock_renewer import LockManager
 from .presence import Presence
+from .processing import Processing
 from .quick_hooks import QuickHooks
-
-
-class Processing(threading.local):
-    """What each thread is about to do.
-
-    Attributes:
-      job(InFlightJob): The job whose end the middleware hears of.
-      enqueued_ids(set[str]): The messages that were enqueued meanwhile.
-    """
-
-    def __init__(self) -> None:
-        self.job: InFlightJob | None = None
-        self.enqueued_ids: set[str] = set()
 
 
 class LockingBroker(QuickHooks):
@@ -39,6 +25,7 @@ class LockingBroker(QuickHooks):
       locks(LockManager): What renews their locks, from the worker's boot to
         the end of its shutdown.
       presence(Presence | None): What shows others that this process is there.
+      processing(Processing): What each thread enqueues after it has run a job.
     """
 
     in_flight: InFlightJobs
@@ -46,7 +33,7 @@ class LockingBroker(QuickHooks):
     presence: Presence | None
 
     def __init__(self, middleware: list[Middleware] | None = None) -> None:
-        self._processing = Processing()
+        self.processing: Processing = Processing()
         self._before: dict[str, Callable[..., None]] = {
             "worker_boot": self._before_worker_boot,
             "worker_shutdown": self._before_worker_shutdown,
@@ -67,18 +54,6 @@ class LockingBroker(QuickHooks):
     def is_draining(self) -> bool:
         """Whether the worker is about to end."""
         return self.in_flight.threads.is_draining
-
-    def note_failed_enqueue(self, error: Exception) -> None:
-        """Middleware enqueues retries and callbacks, and Dramatiq swallows
-        what they raise: the message must not be acked as if all was well.
-        """
-        if self._processing.job is not None:
-            self._processing.job.failed_enqueue = error
-
-    def note_enqueue(self, message: Message[Any]) -> None:
-        """Note that a message was enqueued, perhaps to try again what this thread has just run."""
-        if self._processing.job is not None:
-            self._processing.enqueued_ids.add(message.message_id)
 
     def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
         handle = self._before.get(signal)
@@ -115,7 +90,7 @@ class LockingBroker(QuickHooks):
         if not isinstance(message, JobMessage):
             super().emit_before("process_message", message)
             return
-        self._processing.enqueued_ids = set()
+        self.processing.enqueued_ids = set()
         if not message.job.is_refused:
             message.job.is_announced = True
             super().emit_before("process_message", message)
@@ -175,7 +150,7 @@ class LockingBroker(QuickHooks):
 
     def _has_retried(self, message: JobMessage) -> bool:
         """Return whether this thread, which has run a message, has enqueued it again."""
-        return message.message_id in self._processing.enqueued_ids
+        return message.message_id in self.processing.enqueued_ids
 
     def _skip_refused(self, message: JobMessage) -> None:
         """A job that was lost while it ran is neither retried nor has a
@@ -188,11 +163,11 @@ class LockingBroker(QuickHooks):
     def _tell_of_end(self, message: JobMessage, *, result: Any = None, exception: BaseException | None = None) -> None:
         job = message.job
         job.result = result
-        self._processing.job = job
+        self.processing.job = job
         try:
             super().emit_after("process_message", message, result=result, exception=exception)
         finally:
-            self._processing.job = None
+            self.processing.job = None
         if job.failed_enqueue is not None and not message.failed:
             self.logger.error(
                 "Job %s is failed: a message that follows from it could not be enqueued. Retry it once Redis answers.",
