@@ -18,10 +18,8 @@ DJANGO_SETTING = "DRAMATIQ_ECHOMQ"
 SHORTEST_LOCK = 100
 SHORTEST_TTL = 1_000
 
+#: What stands for a switch in the environment, and for None where None is the default.
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-
-
-#: What stands for None in the environment, where None is the default.
 _NONE = {"", "none", "null"}
 
 
@@ -43,27 +41,26 @@ def _whole_number_or_none(*, minimum: int) -> Any:
     def check(name: str, value: Any, source: str) -> int | None:
         return None if value is None else require_whole_number(name, value, minimum=minimum, source=source)
 
-    def parse(written: str) -> int | str | None:
-        return None if written.strip().lower() in _NONE else _number_or_text(written)
-
-    return _setting(None, check, parse)
-
-
-def _number_or_text(written: str, kind: type[Any] = int) -> Any:
-    try:
-        return kind(written)
-    except ValueError:
-        return written
+    return _setting(None, check, _none_or(_number_or_text))
 
 
 def _share_or_none() -> Any:
     def check(name: str, value: Any, source: str) -> float | None:
         return require_share(name, value, source=source)
 
-    def parse(written: str) -> float | str | None:
-        return None if written.strip().lower() in _NONE else _number_or_text(written, float)
+    return _setting(None, check, _none_or(lambda written: _number_or_text(written, float)))
 
-    return _setting(None, check, parse)
+
+def _number_or_text(written: str, kind: type[Any] = int) -> Any:
+    """Read a number; what is none stays text, for the check to name it."""
+    try:
+        return kind(written)
+    except ValueError:
+        return written
+
+
+def _none_or(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda written: None if written.strip().lower() in _NONE else parse(written)
 
 
 def _switch(default: bool) -> Any:
