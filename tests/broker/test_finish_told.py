@@ -56,8 +56,7 @@ def test_an_event_carries_as_much_of_a_reason_as_it_may(client, small_events, ch
 
     reason = f"Boom: {character * length}"
     [said] = events(client, "failed")
-    assert reason.startswith(said["failedReason"])
-    assert min(len(reason.encode()), 97) <= len(said["failedReason"].encode()) <= 100
+    assert said["failedReason"] == reason.encode()[:100].decode(errors="ignore")
     assert state(client)["a"]["failedReason"] == reason
 
 

@@ -52,7 +52,7 @@ def test_is_added_when_the_other_has_ended(client, broker, end, own):
         "priority": "0",
         "deid": "x",
     }
-    assert (found["wait"], found["marker"], found["de:x"]) == (["b"], WOKEN, "b")
+    assert (found["wait"], found["marker"], found["de:x"], found["id"]) == (["b"], WOKEN, "b", "1")
     assert "dn:x" not in found
     assert [said["event"] for said in found["events"] if said.get("jobId") == "b"] == ["added", "waiting"]
     assert {"event": "drained"} not in found["events"]

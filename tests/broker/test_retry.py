@@ -67,3 +67,13 @@ def test_retry_of_a_job_that_has_not_failed_changes_nothing(client, broker, queu
     assert broker.retry("q", "f") is False
 
     assert state(client) == before
+
+
+def test_a_retry_trims_the_events_to_what_the_meta_says(client, broker):
+    put(client, failed={"a": 1}, jobs={"a": {}}, meta={"opts.maxLenEvents": "10"})
+    for number in range(500):
+        client.xadd("emq:q:events", {"event": "drained", "number": number})
+
+    assert broker.retry("q", "a")
+
+    assert client.xlen("emq:q:events") < 300

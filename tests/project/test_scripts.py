@@ -11,7 +11,7 @@ import redis
 from dramatiq_echomq import QueueRefused, StalledChecker
 from dramatiq_echomq.protocol.scripts import load
 
-from ..support.queue_data import key
+from ..support.queue_data import dump, key, put
 from ..support.servers import Server
 
 ROOT = Path(__file__).parent.parent.parent
@@ -19,6 +19,33 @@ LUA = ROOT / "lua"
 SCRIPTS = sorted(LUA.glob("*.lua"))
 COMMANDS = sorted((LUA / "src" / "commands").glob("*.lua"))
 INCLUDES = sorted((LUA / "src" / "includes").rglob("*.lua"))
+
+JOB_TO_ADD = ["x", "work", "[]", "{}"]
+#: By script that may do nothing to an unfit queue: what it is called with after the prefix.
+CALLS = {
+    "addJobs": [0, "echomq:1", 1, *JOB_TO_ADD, 0, 0],
+    "addMovedJob": [*JOB_TO_ADD, 1, 0, 0, "echomq:1", 0, "", ""],
+    "advanceScheduler": ["nightly", "repeat:nightly:1", 1, 2, "{}"],
+    "describeJob": ["a", 10],
+    "describeQueue": [0],
+    "finishAndFetch": [0, "w", 30_000, "", "", "", 100, 0, 1, "call", 1, "{}", "", 1],
+    "listJobs": ["wait", 0, 10, "", "", 100],
+    "promoteJobs": ["d"],
+    "purgeQueue": [10],
+    "registerWorker": ["id 1 run host", "", 600_000],
+    "releaseCrashed": [0, 10, 0, "", "id 1 run host"],
+    "removeJobs": [0, "w"],
+    "repairJobs": [0, "nowhere", "lost"],
+    "requeueJobs": ["a", "token-of-its-worker"],
+    "retryJobs": ["f"],
+    "setPaused": ["paused"],
+    "takeUntold": [10, 60_000],
+}
+FIRST_KEYS = {
+    "registerWorker": "echomq:workers",
+    "releaseCrashed": "echomq:workers",
+    "takeUntold": "stalled-check:untold",
+}
 
 
 def code_of(text: str) -> str:
@@ -120,6 +147,27 @@ def test_no_two_parts_of_a_script_share_a_name(path):
     names = re.findall(r"^local function (\w+)", path.read_text("utf-8"), re.MULTILINE)
 
     assert sorted(names) == sorted(set(names))
+
+
+def test_every_script_that_may_refuse_a_queue_is_called_with_an_unfit_one():
+    refusing = {path.name for path in COMMANDS if "= refusal(" in path.read_text("utf-8")}
+
+    assert {*(f"{name}-1.lua" for name in CALLS), "moveStalledJobsToWait-8.lua"} == refusing
+
+
+@pytest.mark.parametrize("script", CALLS)
+@pytest.mark.parametrize("unfit", [{"meta": {"version": "echomq:2"}}, {"failed": "text"}], ids=["EchoMQ 2", "a text"])
+def test_a_script_refuses_an_unfit_queue_and_writes_nothing(client, script, unfit):
+    queue = {"active": ["a"], "wait": ["w"], "delayed": {"d": 4096}, "failed": {"f": 1}, "repeat": {"nightly": 1}}
+    put(
+        client, jobs={job_id: {} for job_id in [*"awdf", "lost", "repeat:nightly:1"]}, locks=["a"], **{**queue, **unfit}
+    )
+    before = dump(client)
+
+    with pytest.raises(QueueRefused, match="Nothing was written"):
+        load(f"{script}-1.lua")(client, [key("q", FIRST_KEYS.get(script, "meta"))], [key("q", ""), *CALLS[script]])
+
+    assert dump(client) == before
 
 
 def test_a_script_that_the_server_lost_is_sent_again():

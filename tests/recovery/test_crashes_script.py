@@ -99,8 +99,9 @@ def test_the_markers_that_it_may_have_taken_are_put_back_once_it_is_gone(client,
     """Else idle workers would learn what is there only when their blocks end."""
     put_jobs(client, a="", b="3")
     put(client, jobs={"5": {}, "6": {}}, **there)
-    assert release(client, A) == {}
     before = state(client)
+    assert release(client, A) == {}
+    assert state(client) == before
     note_missing(client, A, ms=GRACE)
 
     assert release(client, A) == {"a": []}

@@ -129,11 +129,13 @@ def test_a_parent_that_is_not_there_stops_nothing(client, parent_key):
     assert client.keys("emq:gone:*") == []
 
 
-def test_a_parent_without_a_hash_is_not_moved(client):
+@pytest.mark.parametrize("flag", ["fpof", "cpof", "idof", "rdof"])
+def test_a_parent_without_a_hash_is_not_moved(client, flag):
     """It would be a ghost in its queue."""
     put_child(client, jobs={})
+    client.hset(CHILD, "opts", json.dumps({flag: True}))
 
-    assert "wait" not in check(client)
+    assert not {"wait", "p"} & check(client).keys()
 
 
 @pytest.mark.parametrize(
