@@ -106,11 +106,10 @@ class MarkerWait:
 
         Returns:
           bool: Whether another worker is to have the marker: this has it, or
-            a block may have taken it whose answer has not arrived.
+            a block may have taken it whose answer has not arrived, or got lost.
         """
         if self.is_blocking and self._process_id == os.getpid():
             self._disconnect()
-            self.has_marker = True
         return self.has_marker
 
     def close(self) -> None:
@@ -150,8 +149,10 @@ class MarkerWait:
         return self._connection
 
     def _disconnect(self) -> None:
-        connection, self._connection, self.is_blocking = self._connection, None, False
+        connection, self._connection = self._connection, None
+        was_blocking, self.is_blocking = self.is_blocking, False
         if connection is not None and self._process_id == os.getpid():
+            self.has_marker = self.has_marker or was_blocking
             with contextlib.suppress(Exception):
                 connection.disconnect()
 

@@ -187,6 +187,24 @@ def test_when_a_worker_ends_another_learns_of_the_delayed_job_that_only_the_firs
     second.close()
 
 
+def test_a_consumer_that_is_cut_off_leaves_the_marker_that_it_may_have_taken(client):
+    """Dramatiq waits for 3 s before it consumes again, and others for the marker."""
+    with LossyProxy(client.connection_pool.connection_kwargs["port"]) as proxy:
+        proxy.lose(b"BZPOPMIN")
+        own = EchoMQBroker(client=redis.Redis(port=proxy.port), middleware=[])
+        consumer = own.consume("q", timeout=20)
+        assert next(consumer) is None
+        add(own)
+        with pytest.raises(ConnectionClosed):
+            next(consumer)
+        assert client.zcard("emq:q:marker") == 0
+
+        consumer.close()
+
+        assert client.zcard("emq:q:marker") == 1
+        own.close()
+
+
 def test_a_worker_that_ends_does_not_wait_for_a_server_that_is_silent(client):
     with LossyProxy(client.connection_pool.connection_kwargs["port"]) as proxy:
         own = EchoMQBroker(client=redis.Redis(port=proxy.port, socket_timeout=60), middleware=[])
