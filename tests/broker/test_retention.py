@@ -106,3 +106,13 @@ def test_a_thousand_go_at_a_time(client, end, kept_in, setting, option):
     end(EchoMQBroker(client=client, middleware=[], **{setting: 10}, dead_message_ttl=10 * NOW))
 
     assert len(state(client)[kept_in]) == 1_501
+
+
+@ENDS
+def test_a_job_that_is_not_kept_is_not_among_those_that_finished_before_either(client, end, kept_in, setting, option):
+    """It was added again with the id of one that had finished, whose hash was gone."""
+    put(client, wait=["a"], jobs={"a": {**JOB, "opts": json.dumps({option: True})}}, **{kept_in: {"a": 5}})
+
+    end(EchoMQBroker(client=client, middleware=[]))
+
+    assert not {"a", kept_in, "active"} & state(client).keys()
