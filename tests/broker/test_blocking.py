@@ -195,6 +195,7 @@ def test_a_consumer_that_is_cut_off_leaves_the_marker_that_it_may_have_taken(cli
         consumer = own.consume("q", timeout=20)
         assert next(consumer) is None
         add(own)
+        consumer.timeout = 20
         with pytest.raises(ConnectionClosed):
             next(consumer)
         assert client.zcard("emq:q:marker") == 0

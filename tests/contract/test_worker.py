@@ -113,11 +113,11 @@ def test_a_paused_worker_leaves_the_marker_to_others(client, full_broker, work, 
     with working(full_broker) as worker:
         wait_until(blocks)
         worker.pause()
-        wait_until(lambda: not blocks(), 5)  # it would last 10 s
+        wait_until(lambda: not blocks(), 9)  # it would last 10 s
         work.send(1)
         assert state(client, "default")["marker"] == {"0": 0}
         worker.resume()
-        full_broker.join("default", timeout=10_000)
+        full_broker.join("default", timeout=20_000)
 
     assert work.seen == [1]
 
