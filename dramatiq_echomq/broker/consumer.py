@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 #: What Redis and the scripts may raise. Dramatiq knows only one of its own errors.
 CONSUMER_ERRORS = (*REDIS_ERRORS, EchoMQError)
 
+#: For how many seconds suspects that may not run here are not offered to others again: if nobody waits, this one
+#: gets the marker itself.
+OFFERED_FOR = 1.0
+
 
 class JobConsumer(Consumer):
     """Fetches the jobs of a queue and finishes them.  Every error of Redis
@@ -56,6 +60,7 @@ class JobConsumer(Consumer):
         self.timeout: float = timeout / 1000
         self.marker_wait: MarkerWait = MarkerWait(broker.connections.fetching, self.channel.queue.keys)
         self.threads.add_waiting(self.marker_wait)
+        self._offers_again_at = 0.0
 
     def __next__(self) -> JobMessage | None:
         try:
@@ -152,9 +157,17 @@ class JobConsumer(Consumer):
             self._fetch_for(share)
         self._settle()
         message = self._next_fetched()
+        if message is None and channel.suspects_left:
+            self._offer_suspects()
         if message is None and channel.is_empty and self._wait_for_job():
             channel.is_empty = False
         return message
+
+    def _offer_suspects(self) -> None:
+        """Leave the marker to a worker that may run the suspects that were found."""
+        if time.monotonic() >= self._offers_again_at:
+            self._offers_again_at = time.monotonic() + OFFERED_FOR
+            self.channel.queue.put_marker_back()
 
     def _fetch_for(self, share: Share) -> None:
         """Fetch, and look on as long as only suspects were found that may not run now."""

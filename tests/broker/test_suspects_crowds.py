@@ -7,9 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from dramatiq_echomq import EchoMQBroker
+
 from ..support.failures import worker_dies
 from ..support.job_data import JOB, SUSPECT, id_of, take
 from ..support.queue_data import put, state
+from ..support.servers import wait_until
 
 
 def crowd(client, count: int, *, queue: str = "q", fresh: str = "fresh") -> list[str]:
@@ -45,15 +48,32 @@ def test_a_fresh_job_of_the_same_priority_starts_however_many_suspects_there_are
     assert {score // 2**32 for score in state(client)["prioritized"].values()} == {1}
 
 
-def test_a_fetch_of_suspects_that_may_not_run_wakes_nobody(client, broker):
-    """Idle workers would wake each other without end."""
+@pytest.fixture
+def busy(client, broker):
+    """A consumer of a worker that runs a suspect of another queue."""
     put(client, "other", wait=["s"], jobs={"s": SUSPECT})
     take(broker, queue="other")
+    return broker.consume("q", prefetch=2, timeout=1)
+
+
+def test_a_suspect_that_may_not_run_here_is_run_by_a_worker_that_is_idle(client, busy):
+    """It has been waiting for the marker, which another one took."""
+    idle = EchoMQBroker(client=client).consume("q", prefetch=2, timeout=100)
+    assert next(idle) is None
     put(client, wait=["s1"], jobs={"s1": SUSPECT})
 
-    assert take(broker)[1] == []
+    assert next(busy) is None
 
-    assert "marker" not in state(client)
+    assert id_of(wait_until(lambda: next(idle), timeout=5)) == "s1"
+
+
+def test_suspects_that_may_run_nowhere_do_not_keep_a_worker_busy(client, busy):
+    put(client, wait=["s1"], jobs={"s1": SUSPECT})
+    client.config_resetstat()
+
+    assert [next(busy) for _ in range(10)] == [None] * 10
+
+    assert client.info("commandstats")["cmdstat_evalsha"]["calls"] < 6  # it may have got the marker itself
 
 
 @contextmanager
