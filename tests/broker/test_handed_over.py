@@ -97,6 +97,7 @@ def test_a_job_whose_handing_over_was_interrupted_is_given_back_and_runs(broker,
         return handle(self, message)
 
     monkeypatch.setattr(ConsumerThread, "handle_message", handle_message)
+    monkeypatch.setattr("dramatiq_echomq.broker.lock_renewer.ROUNDS_PER_LOCK", 60)  # each looks for dead threads
     broker.enqueue_many(message(number) for number in range(6))
 
     with working(broker, worker_threads=2):

@@ -14,7 +14,7 @@ from ..support.job_data import id_of, message
 from ..support.servers import wait_until
 
 pytestmark = pytest.mark.at_once
-LOCK = 8_000
+LOCK = 4_000
 
 
 def noted(notes, name: str) -> list[int]:
