@@ -33,7 +33,7 @@ def test_a_job_of_a_worker_that_is_frozen_for_long_is_run_by_another_and_the_fir
             (frozen,) = wait_until(lambda: noted(notes, "started"))
             os.kill(frozen, signal.SIGSTOP)
             direct.pexpire(f"emq:q:{job_id}:lock", 1)
-            wait_until(lambda: len(noted(notes, "started")) == 2)
+            wait_until(lambda: len(noted(notes, "started")) == 2, timeout=60)  # who is frozen may take the marker
             token = direct.get(f"emq:q:{job_id}:lock")
             os.kill(frozen, signal.SIGCONT)
             wait_until(lambda: noted(notes, "lost") == [frozen])
