@@ -57,7 +57,7 @@ class EndLog:
         send_signal(self.broker, "after_lock_lost", job.queue_name, job.job_id)
 
     def _warn(self, job: InFlightJob, what: str) -> None:
-        self.logger.warning("Job %s of queue %r: %s.", job.label, job.queue_name, what)
+        self.logger.warning("Job %s of queue %r: %s.", job.label, job.queue_name, what.removesuffix("."))
 
 
 def _did_not_become(job: InFlightJob) -> str:

@@ -105,4 +105,5 @@ def test_a_worker_that_drains_gives_up_a_job_whose_end_cannot_be_told(client, mo
     assert client.lrange("emq:q:active", 0, -1) == [job_id.encode()]  # a check brings it back
     [line] = [line for line in lines(caplog, "WARNING") if "the worker ends" in line]
     assert job_id in line
+    assert not line.endswith("..")
     broker.close()
