@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dramatiq_echomq import EchoMQBroker, QueueInspector, QueueNotFound, QueueRefused, StalledChecker
@@ -58,11 +60,10 @@ def test_a_stall_says_who_held_the_job_and_what_came_of_it(client, monkeypatch):
 
     history = QueueInspector(client).history("q")
 
-    at = history.since
-    assert history.at - 20_000 < at <= history.at
-    assert sorted(history.stalls, key=lambda stall: stall.job_id) == [
-        Stall(history.stalls[1].at, "q", "a", "", "host:7", NOW),
-        Stall(history.stalls[0].at, "q", "b", LIMIT, "host:7", NOW),
+    assert all(history.at - 20_000 < stall.at <= history.at for stall in history.stalls)
+    assert sorted((replace(stall, at=0) for stall in history.stalls), key=lambda stall: stall.job_id) == [
+        Stall(0, "q", "a", "", "host:7", NOW),
+        Stall(0, "q", "b", LIMIT, "host:7", NOW),
     ]
 
 
