@@ -105,7 +105,7 @@ def test_a_command_that_a_script_may_not_run_is_said():
         with user(server, admin, CHECKER_RIGHTS + " +scan") as client:
             said = text_of(Pages(make_app(client)).get("/queues/q?state=failed", 403))
 
-    assert "zrevrange" in said
+    assert "zrevrange" in said or "can't run this command" in said  # Redis before 7.2 does not say which
     assert "Allow it with ACL SETUSER" in said
 
 
