@@ -68,9 +68,7 @@ class Script:
                 self._rights.require(client, lambda commands: self._refused(client, keys[0], commands))
             try:
                 return self._run(client, keys, args)
-            except redis.ResponseError as error:
-                if "READONLY" not in str(error) and not isinstance(error, redis.exceptions.ReadOnlyError):
-                    raise
+            except redis.exceptions.ReadOnlyError:
                 # Nothing was written. After a failover the address of the old master may lead to the new one.
                 drop_idle_connections(client)
                 return self._run(client, keys, args)
@@ -96,7 +94,12 @@ class Script:
     def _execute(self, client: Any, command: str, script: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:
         # The name of a queue may have bytes that are no UTF-8, as ids may.
         words = [id_to_bytes(word) if isinstance(word, str) else word for word in (*keys, *args)]
-        return client.execute_command(command, script, len(keys), *words, NEVER_DECODE=True)
+        try:
+            return client.execute_command(command, script, len(keys), *words, NEVER_DECODE=True)
+        except redis.ResponseError as error:
+            if "-READONLY " in str(error):  # as Redis before 7 has it, within an error of the script
+                raise redis.exceptions.ReadOnlyError(str(error)) from error
+            raise
 
 
 @cache

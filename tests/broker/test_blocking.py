@@ -13,6 +13,7 @@ from dramatiq.errors import ConnectionClosed
 from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker.marker_wait import LONGEST_BLOCK
 
+from ..support.acl import all_but
 from ..support.job_data import WORKER, add, message
 from ..support.proxy import LossyProxy
 from ..support.queue_data import commands_so_far
@@ -93,7 +94,7 @@ def test_a_job_that_comes_while_a_consumer_waits_after_a_fetch_is_fetched_at_onc
 def test_the_connection_that_blocks_has_the_name_of_a_worker(client, broker, may_name):
     queue = f"named-{may_name}"
     if not may_name:
-        client.execute_command("ACL", "SETUSER", "nameless", "on", "nopass", "~*", "+@all", "-client|setname")
+        client.execute_command("ACL", "SETUSER", "nameless", "on", "nopass", "~*", *all_but("client|setname"))
     kwargs = client.connection_pool.connection_kwargs
     own = (
         redis.Redis(host=kwargs["host"], port=kwargs["port"], username="nameless", password="x")

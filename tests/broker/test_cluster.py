@@ -14,9 +14,11 @@ from dramatiq_echomq.protocol.keys import QueueKeys
 from dramatiq_echomq.protocol.registrations import WorkerRegistration, connections_of
 from dramatiq_echomq.recovery.middleware import sweeper_of
 
+from ..support.acl import all_but
 from ..support.brokers import lines, recoverer_of, working
+from ..support.cluster import cluster_of_one, is_up
 from ..support.queue_data import put, state
-from ..support.servers import KEEPS_DATA, Server, free_port, wait_until
+from ..support.servers import KEEPS_DATA, wait_until
 from ..support.worker_data import registration
 
 PREFIX = "{emq}"
@@ -25,16 +27,8 @@ PREFIX = "{emq}"
 @pytest.fixture(scope="module")
 def server():
     """A cluster of one server that keeps its data."""
-    cluster = ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
-    with Server(*cluster, *KEEPS_DATA) as server:
-        with server.client() as node:
-            node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-            wait_until(lambda: is_up(node))
+    with cluster_of_one(*KEEPS_DATA) as server:
         yield server
-
-
-def is_up(node) -> bool:
-    return node.cluster("INFO")["cluster_state"] == "ok"
 
 
 @pytest.fixture
@@ -111,7 +105,7 @@ def test_where_the_node_of_a_queue_may_not_be_asked_crashes_are_not_looked_for_a
     nodes = [ClusterNode("127.0.0.1", server.port)]
     with RedisCluster(startup_nodes=nodes, username="worker", password="secret", socket_timeout=5) as limited:
         with server.client() as node:  # not before: redis-py 5.0 asks for INFO when it connects
-            node.execute_command("ACL", "SETUSER", "worker", f"-{command}")
+            node.execute_command("ACL", "SETUSER", "worker", *all_but(command))
         recoverer, recorder = recoverer_of(limited, prefix=PREFIX, stalled_interval=60_000)
         sweeper = sweeper_of(recoverer)
         for _ in range(3):

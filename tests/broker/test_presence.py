@@ -16,6 +16,7 @@ from dramatiq_echomq import EchoMQBroker
 from dramatiq_echomq.broker import presence
 from dramatiq_echomq.protocol.registrations import WorkerRegistration, connections_of
 
+from ..support.acl import all_but
 from ..support.brokers import lines, working
 from ..support.faults import quicken
 from ..support.queue_data import dump
@@ -158,7 +159,7 @@ def test_a_registration_that_got_lost_is_made_anew(client, broker, monkeypatch):
 def test_without_the_right_it_works_on_and_says_so_once(client, caplog, command):
     caplog.set_level("INFO")
     with Server() as server, server.client() as admin:
-        rights = ["+@all", f"-{command}", "~*", "&*"]
+        rights = [*all_but(command), "~*", "&*"]
         admin.execute_command("ACL", "SETUSER", "worker", "reset", "on", ">secret", *rights)
         broker = EchoMQBroker(client=server.client(username="worker", password="secret"), middleware=[])
         broker.declare_queue("q")

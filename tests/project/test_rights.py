@@ -85,7 +85,7 @@ def test_a_right_that_is_taken_away_is_named_and_stops_no_later_call_halfway(ser
         broker = EchoMQBroker(client=client, middleware=[])
         add(broker, 1)
         admin.execute_command("ACL", "SETUSER", USER, "-incrby")
-        with pytest.raises(QueueRefused, match="may not run (INCRBY|a command) any more, which addJobs") as caught:
+        with pytest.raises(QueueRefused, match=r"may not run (INCRBY|a command) any more, which addJobs") as caught:
             add(broker, 2)
         if "a command" not in str(caught.value):  # Redis before 7.2 does not say which
             assert str(caught.value).endswith(f"{USER} +incrby")

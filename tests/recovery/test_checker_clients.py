@@ -11,8 +11,9 @@ from redis.sentinel import Sentinel
 
 from dramatiq_echomq import SettingError, StalledCheck, StalledChecker
 
+from ..support.cluster import cluster_of_one
 from ..support.queue_data import BACK, as_data, came_back, put, state
-from ..support.servers import Server, free_port, server_binary, wait_until
+from ..support.servers import Server, server_binary, wait_until
 
 STRANGE = b"\xff:1"
 
@@ -64,14 +65,8 @@ def test_the_script_is_loaded_again_when_the_server_lost_it():
 @pytest.fixture(scope="module")
 def cluster():
     """A cluster of one server that has all the slots but that of ``{far}``."""
-    options = {"enabled": "yes", "port": str(free_port()), "require-full-coverage": "no"}
-    with Server(*[part for name, value in options.items() for part in (f"--cluster-{name}", value)]) as server:
-        node = server.client()
-        node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-        node.cluster("DELSLOTS", node.cluster("KEYSLOT", "far"))
-        wait_until(lambda: node.cluster("INFO")["cluster_state"] == "ok")
+    with cluster_of_one("--cluster-require-full-coverage", "no", without=["far"]) as server:
         yield server
-        node.close()
 
 
 def cluster_client(server, **parameters) -> RedisCluster:

@@ -11,6 +11,7 @@ import redis
 from dramatiq_echomq.protocol.scripts import Script
 from dramatiq_echomq.recovery import crashes
 
+from ..support.acl import all_but
 from ..support.brokers import lines, recoverer_of
 from ..support.queue_data import put, state
 from ..support.servers import Server
@@ -83,7 +84,7 @@ def test_what_is_no_registration_is_left_alone(client, worker, watch):
 def test_without_the_right_it_is_off_and_says_so_once(client, caplog, command):
     caplog.set_level("INFO")
     with Server() as server, server.client() as admin:
-        rights = ["+@all", f"-{command}", "~*", "&*"]
+        rights = [*all_but(command), "~*", "&*"]
         admin.execute_command("ACL", "SETUSER", "worker", "reset", "on", ">secret", *rights)
         text = registration("a", 10**9, admin.info("server")["run_id"])
         register(admin, text)

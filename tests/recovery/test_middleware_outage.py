@@ -71,7 +71,7 @@ def test_an_outage_ends_as_well_when_the_first_answer_is_a_refusal(server, check
 
 
 def test_a_replica_is_an_outage_of_all_queues(caplog):
-    with Server("--replicaof", "127.0.0.1 1") as replica, redis.Redis.from_url(replica.url) as client:
+    with Server("--replicaof", "127.0.0.1", "1") as replica, redis.Redis.from_url(replica.url) as client:
         recoverer, recorder = recoverer_of(client, "a", "b")
         recoverer.check("a")
         recoverer.check("b")

@@ -19,11 +19,11 @@ def put_stalls(client) -> None:
     """Jobs ``back`` and ``gone`` of a queue ``q``, which a worker held that died."""
     since, at = "2023-11-14T22:12:00.000Z", "2023-11-14T22:13:10.000Z"
     outcome = {"back": "back to wait", "gone": "failed: job stalled more than allowable limit"}
-    for job_id, told in outcome.items():
+    for seq, (job_id, told) in enumerate(outcome.items(), 1):
         client.rpush(f"emq:q:{job_id}:logs", f"{at} stall 1 of at most 1: held by host:7 since {since}, {told}")
-        client.xadd("emq:q:events", {"event": "stalled", "jobId": job_id}, id=f"{NOW - 10_000}-*")
+        client.xadd("emq:q:events", {"event": "stalled", "jobId": job_id}, id=f"{NOW - 10_000}-{seq}")
     failed = {"event": "failed", "jobId": "gone", "prev": "active", "failedReason": outcome["gone"][8:]}
-    client.xadd("emq:q:events", failed, id=f"{NOW - 10_000}-*")
+    client.xadd("emq:q:events", failed, id=f"{NOW - 10_000}-3")
 
 
 def test_all_queues_are_shown_with_their_states_and_what_is_wrong(client, pages):
