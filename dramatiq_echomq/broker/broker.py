@@ -103,18 +103,18 @@ class EchoMQBroker(LockingBroker, QueueControl):
         self.namespace: str = self.settings.prefix
         self.queues: set[str] = set()
         self.actor_options.update(POLICY_OPTIONS)
-        self.worker_id: WorkerId = WorkerId()
         self.connections: Connections = Connections(self.client, type(self).__name__)
         self.presence: Presence | None = self._make_presence() if self.settings.crash_detection else None
         self.hold_nothing()
         call_in_forked_children(EchoMQBroker.hold_nothing, self)
-        self._policies: str | None = None
+        self._policies: tuple[list[Any], str] = ([], "{}")  # of these actors
         self.add_middleware(StalledFailures(self.connections.commands, self.settings.prefix))
 
     def hold_nothing(self) -> None:
         """Begin as a process that holds no job.  A forked child does: jobs, locks
         to renew, calls under way and whatever threads have locked are its parent's.
         """
+        self.worker_id: WorkerId = WorkerId()
         self.in_flight: InFlightJobs = InFlightJobs(self.settings.lock_duration)
         self.locks: LockManager = LockManager(
             self.connections.renewing,
@@ -136,7 +136,6 @@ class EchoMQBroker(LockingBroker, QueueControl):
           SettingError: When one of its options cannot be used.
         """
         require_options(actor.options, f"option of actor {actor.actor_name!r}")
-        self._policies = None
         super().declare_actor(actor)
 
     def declare_queue(self, queue_name: str) -> None:
@@ -228,9 +227,10 @@ class EchoMQBroker(LockingBroker, QueueControl):
     @property
     def policies(self) -> str:
         """What the actors say about jobs that programs in other languages add, a JSON object."""
-        if self._policies is None:
-            self._policies = json.dumps(policies_of(self.actors.values()))
-        return self._policies
+        actors = [*self.actors.values()]  # others may be declared at any moment
+        if actors != self._policies[0]:
+            self._policies = actors, json.dumps(policies_of(actors))
+        return self._policies[1]
 
     def channel(self, queue_name: str) -> QueueChannel:
         """Return this process's calls for a queue, by its name or that of its delay queue."""

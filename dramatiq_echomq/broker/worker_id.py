@@ -10,17 +10,14 @@ class WorkerId:
     """The id of this process among all workers that there ever were.  Each
     lock token that the process makes begins with it and a colon, so that the
     locks of a dead process can be told from all others.  A forked process has
-    an id of its own.
+    another one.
     """
 
     def __init__(self) -> None:
-        self._process_id = 0
-        self._id = ""
+        self._id = uuid4().hex
         self._calls = itertools.count()
 
     def __str__(self) -> str:
-        if self._process_id != os.getpid():
-            self._process_id, self._id = os.getpid(), uuid4().hex
         return self._id
 
     def next_call(self) -> str:

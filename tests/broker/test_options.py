@@ -6,8 +6,10 @@ import json
 
 import dramatiq
 import pytest
+from dramatiq import Middleware
 
 from dramatiq_echomq import EchoMQBroker, StalledChecker
+from dramatiq_echomq.broker.options import policy_for
 from dramatiq_echomq.broker.queue import Fetch
 
 from ..support.brokers import lines
@@ -56,6 +58,35 @@ def test_a_job_survives_as_many_stalls_as_its_message_else_its_actor_else_the_ch
     assert [crash(client, actor) for _ in range(crashes)] == [()] * (crashes - 1) + [(job_id,)]
 
     assert state(client)[job_id]["stc"] == str(crashes)
+
+
+def test_what_an_actor_says_counts_even_when_threads_fetch_while_it_is_declared(broker):
+    """A queue that is declared has a consumer at once, and those of others ask at any moment."""
+
+    class Asking(Middleware):
+        def before_declare_actor(self, broker, actor):
+            broker.policies  # noqa: B018
+
+        after_declare_queue = after_declare_actor = before_declare_actor
+
+    broker.add_middleware(Asking())
+    declare(broker, actor_name="first", max_stalled_count=0)
+    assert json.loads(broker.policies) == {"first": {"maxStalledCount": 0}}
+    declare(broker, actor_name="second", lock_duration=9_000)
+    assert json.loads(broker.policies) == {"first": {"maxStalledCount": 0}, "second": {"lockDuration": 9_000}}
+
+
+def test_an_actor_may_be_declared_while_a_thread_asks_what_others_say(broker, monkeypatch):
+    def and_another_one(*args):
+        if len(broker.actors) < 9:
+            declare(broker, actor_name=f"late{len(broker.actors)}", max_stalled_count=0)
+        return policy_for(*args)
+
+    declare(broker)
+    monkeypatch.setattr("dramatiq_echomq.broker.options.policy_for", and_another_one)
+    while len(broker.actors) < 9:
+        broker.policies  # noqa: B018
+    assert json.loads(broker.policies).keys() == broker.actors.keys() - {"work"}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import multiprocessing
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
+import pytest
 from dramatiq import Message
 
 from dramatiq_echomq import EchoMQBroker
@@ -29,8 +34,20 @@ def test_no_two_brokers_and_no_two_calls_have_the_same_id():
     assert one.next_call() != one.next_call()
 
 
-def test_a_forked_process_has_its_own_id(monkeypatch):
+def test_threads_that_ask_at_the_same_time_get_the_same_id(monkeypatch):
+    """Or other workers would not know whose the locks are that a process leaves behind."""
+    monkeypatch.setattr("dramatiq_echomq.broker.worker_id.uuid4", lambda: time.sleep(0.1) or uuid4())
     worker_id = WorkerId()
-    before = str(worker_id)
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-    assert str(worker_id) != before
+    with ThreadPoolExecutor(4) as pool:
+        found = [*pool.map(lambda _: str(worker_id), range(4))]
+    assert found == [str(worker_id)] * 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+def test_a_forked_process_has_its_own_id(broker):
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=lambda: sending.send(str(broker.worker_id)))
+    child.start()
+    assert receiving.poll(30)
+    assert receiving.recv() != str(broker.worker_id)
+    child.join(30)
