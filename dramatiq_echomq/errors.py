@@ -13,6 +13,16 @@ LONGEST_VALUE = 500
 class EchoMQError(Exception):
     """Base class of the errors that this package raises."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled and copied, as errors are on their way out of a process
+        pool, without the parameters that they were made of.
+        """
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[EchoMQError], args: tuple[Any, ...]) -> EchoMQError:
+    return kind.__new__(kind, *args)
+
 
 class SettingError(EchoMQError, ValueError):
     """A setting with a value that cannot be used.
