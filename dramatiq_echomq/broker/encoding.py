@@ -16,7 +16,7 @@ from ..protocol.payload import foreign_arguments
 from .jobs import JOB_ID_OPTION, FetchedJob, Outcome
 from .message_options import require_message
 
-#: How much of a return value, a reason or a stack trace a job keeps, in characters.
+#: How much of a reason or a stack trace a job keeps, in characters.
 TRACE_LIMIT = 20_000
 
 

@@ -224,7 +224,10 @@ class InFlightJob:
             return True
 
     def end(self) -> None:
-        """Note that the job is finished, given back or given up."""
+        """Note that the job is finished, given back or given up, and let go of
+        what its actor returned: its thread keeps the job until it has another.
+        """
+        self.result = self.failed_enqueue = None
         with self.jobs.mutex:
             if self.state not in ENDED:
                 self.jobs.change(self, State.DONE)

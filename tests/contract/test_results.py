@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import dramatiq
 import pytest
 from dramatiq import group, pipeline
@@ -13,6 +16,7 @@ from dramatiq.results.backends import RedisBackend, StubBackend
 from ..support.brokers import working
 from ..support.job_data import FAST
 from ..support.queue_data import state
+from ..support.servers import wait_until
 
 
 @pytest.fixture(params=["stub", "redis"])
@@ -33,6 +37,21 @@ def add(results_broker):
         return x + y
 
     return add
+
+
+def test_a_thread_that_is_idle_keeps_no_result_in_memory(full_broker):
+    """Results may be large, or hold a connection."""
+    made = []
+
+    @dramatiq.actor(broker=full_broker)
+    def work():
+        result = type("Result", (), {})()
+        made.append(weakref.ref(result))
+        return result
+
+    work.send()
+    with working(full_broker):
+        wait_until(lambda: made and gc.collect() is not None and made[0]() is None)
 
 
 def test_a_result_is_stored(client, results_broker, add):
