@@ -73,7 +73,7 @@ def next_job(scheduler: bytes, schedule: Schedule) -> NextJob | None:
 def _next_due(schedule: Schedule, now: int) -> int | None:
     """Runs that were missed are left out."""
     every, previous = _number(schedule.every), int(schedule.due or 0)
-    if every is None or every <= 0:
+    if every is None or every < 1:
         if not schedule.pattern:
             return None
         zone = schedule.zone.decode("utf-8", "replace") if schedule.zone else None

@@ -210,10 +210,12 @@ def test_opts_that_are_no_object_count_as_empty_and_the_scheduler_goes_on(client
     assert json.loads(job["opts"])["repeat"] == {"count": 1}
 
 
-@pytest.mark.parametrize("plan", [{"every": "1e999"}, {"every": "nan"}, {"every": "x", "pattern": "x"}])
+@pytest.mark.parametrize(
+    "plan", [{"every": "1e999"}, {"every": "1e-300"}, {"every": "nan"}, {"every": "x", "pattern": "x"}]
+)
 def test_a_schedule_that_makes_no_sense_moves_nothing_on(client, broker, plan):
-    put_scheduler(client, plan)
+    put_scheduler(client, plan, due=NOW - 1)
 
     assert take_one(broker) is not None
-    assert state(client)["repeat"] == {"daily": NOW}
+    assert state(client)["repeat"] == {"daily": NOW - 1}
     assert "delayed" not in state(client)
