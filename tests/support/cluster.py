@@ -20,7 +20,7 @@ def cluster_of_one(*options: str, without: Iterable[str] = ()) -> Iterator[Serve
       options(str): Configuration, as of ``Server``.
       without(Iterable[str]): Keys whose slots no node has.
     """
-    with Server("--cluster-enabled", "yes", *_bus_port(), *options) as server, server.client() as node:
+    with _node("--cluster-enabled", "yes", *options) as server, server.client() as node:
         missing = {node.cluster("KEYSLOT", key) for key in without}
         node.execute_command("CLUSTER", "ADDSLOTS", *(slot for slot in SLOTS if slot not in missing))
         wait_until(lambda: is_up(node))
@@ -31,8 +31,12 @@ def is_up(node) -> bool:
     return node.cluster("INFO")["cluster_state"] == "ok"
 
 
-def _bus_port() -> list[str]:
-    """Where nodes talk to each other: at the port + 10,000, if the server is too old to be told another one."""
+def _node(*options: str) -> Server:
+    """A server whose port for other nodes is free.  Before Redis 7 that is its own + 10,000, so it
+    must be between those of tests and those that the system gives to connections.
+    """
     command = [server_binary(), "--version"]
     version = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
-    return [] if "v=6." in version else ["--cluster-port", str(free_port())]
+    if "v=6." not in version:
+        return Server("--cluster-port", str(free_port()), *options)
+    return Server(*options, port=next(port for port in iter(free_port, None) if 21_000 < port < 22_768))

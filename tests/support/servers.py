@@ -68,11 +68,12 @@ class Server:
 
     Parameters:
       options(str): Configuration as on the command line: ``"--appendonly", "yes"``.
+      port(int): By default a free one.
     """
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, port: int | None = None) -> None:
         self.options = options
-        self.port = free_port()
+        self.port = port or free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.directory = Path(tempfile.mkdtemp(prefix="echomq-test-"))
         self.process: subprocess.Popen[bytes] | None = None
