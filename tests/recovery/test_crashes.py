@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
 import redis
 
+from dramatiq_echomq import Settings
 from dramatiq_echomq.protocol.registrations import WorkerRegistration, connection_name
 from dramatiq_echomq.recovery import crashes
 
@@ -78,6 +80,28 @@ def test_jobs_that_stalled_too_often_fail_as_in_any_check(client, worker, watch)
     look()
     assert recorder.named("failed") == [("q", ("1",))]
     assert recorder.named("recovered") == [("q", ("2",))]
+
+
+def test_the_check_that_follows_does_not_wait_for_the_next_sweep(client, worker, watch):
+    own, _ = worker("a", "1")
+    client.set("emq:q:stalled-check", "another sweeper", px=60_000)
+    look, recorder = watch()
+    closed(client, own)
+
+    look()
+    time.sleep(0.12)
+    look()
+
+    assert recorder.named("recovered") == [("q", ("1",))]
+    assert client.get("emq:q:stalled-check") == b"another sweeper"
+
+
+def test_a_fleet_looks_once_a_second_and_brings_jobs_back_within_5_s():
+    """By default: one look misses the worker, and another one does once the grace is over."""
+    looks = 1 + math.ceil(Settings.load().crash_grace / crashes.THROTTLE)
+
+    assert crashes.THROTTLE >= 1_000
+    assert looks * (crashes.PERIOD + crashes.SPREAD) < 5
 
 
 def test_an_idle_worker_that_died_is_told_and_forgotten_without_a_check(client, worker, watch, caplog):
