@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ..support.job_data import add, id_of, take
+from dramatiq_echomq import StalledChecker
+
+from ..support.job_data import JOB, add, id_of, take
 from ..support.queue_data import NOW, WOKEN, as_data, put, state
 
 
@@ -65,3 +67,59 @@ def test_a_paused_queue_gives_nothing_until_it_is_resumed(client, broker):
     broker.resume("q")
 
     assert [id_of(message) for message in take(broker, 3)[1]] == [id_of(first), id_of(second), id_of(third)]
+
+
+def is_given_back(client, broker, consumer, held):
+    consumer.requeue([held])
+    return id_of(held)
+
+
+def is_retried(client, broker, consumer, held):
+    put(client, failed={"a": 5}, jobs={"a": JOB})
+    assert broker.retry("q", "a")
+    return "a"
+
+
+def is_recovered(client, broker, consumer, held):
+    put(client, active=["a"], stalled={"a"}, jobs={"a": JOB})
+    assert StalledChecker(client).check("q").recovered == 1
+    return "a"
+
+
+def is_due(client, broker, consumer, held):
+    put(client, delayed={"a": 4096}, jobs={"a": JOB})
+    assert take(broker, 2)[1] == []
+    return "a"
+
+
+def was_waiting_for_its_child(client, broker, consumer, held):
+    put(client, waiting_children={"a": 5}, jobs={"a": JOB}, **{"a:dependencies": {f"emq:q:{id_of(held)}"}})
+    client.hset(f"emq:q:{id_of(held)}", "parentKey", "emq:q:a")
+    consumer.ack(held)
+    return "a"
+
+
+COMES = [
+    lambda client, broker, consumer, held: id_of(add(broker)),
+    is_given_back,
+    is_retried,
+    is_recovered,
+    is_due,
+    was_waiting_for_its_child,
+]
+
+
+@pytest.mark.parametrize("comes", COMES, ids=["is_added", *(comes.__name__ for comes in COMES[1:])])
+@pytest.mark.parametrize("left", [["w"], []], ids=["some", "none"])
+def test_a_job_that_comes_to_a_paused_queue_joins_those_that_bullmq_6_has_left_in_wait(client, broker, comes, left):
+    put(client, wait=[*left, "held"], jobs={"w": JOB, "held": JOB})
+    consumer, [held] = take(broker)
+    put(client, meta={"paused": "1"})
+    client.delete("emq:q:marker")
+
+    job_id = comes(client, broker, consumer, held)
+
+    found = state(client)
+    lists = {name: sorted(found[name]) for name in ("wait", "paused") if name in found}
+    assert lists == {"wait" if left else "paused": sorted([*left, job_id])}
+    assert "marker" not in found
