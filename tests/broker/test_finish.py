@@ -201,3 +201,20 @@ def test_the_end_of_a_job_takes_its_oldest_id_out_of_active(client, broker, end)
 
     assert state(client)["active"] == ["a", "a", "other", "oldest"]
     assert not state(client).get("locks", set()) - {"other"}
+
+
+@pytest.mark.parametrize("call", ["fetch", "ack", "nack", "requeue"])
+def test_the_events_are_trimmed_to_what_the_meta_says(client, broker, call):
+    put(client, wait=["b", "a"], jobs=dict.fromkeys("ab", JOB), meta={"opts.maxLenEvents": "10"})
+    consumer, [message] = take(broker)
+    with client.pipeline() as pipeline:
+        for number in range(500):
+            pipeline.xadd("emq:q:events", {"event": "drained", "number": number})
+        pipeline.execute()
+
+    if call == "fetch":
+        take(broker, 2)
+    else:
+        getattr(consumer, call)([message] if call == "requeue" else message)
+
+    assert 10 <= client.xlen("emq:q:events") < 300
