@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import redis
+from dramatiq.errors import ConnectionClosed
 from dramatiq.middleware import Retries
 
 from dramatiq_echomq import EchoMQBroker
@@ -41,6 +42,24 @@ def faults(monkeypatch):
 
 def ids(error: Exception) -> str:
     return type(error).__name__
+
+
+@pytest.mark.parametrize("call", ["fetch", "ack", "nack", "requeue"])
+@pytest.mark.parametrize("error", ERRORS, ids=ids)
+def test_every_error_is_a_closed_connection_to_dramatiq(client, faults, call, error):
+    """Other errors it takes for faults of the broker: of one that comes while a worker ends, a thread dies."""
+    broker = EchoMQBroker(client=client, middleware=[])
+    add(broker)
+    consumer = broker.consume("q", prefetch=2, timeout=1)
+    message = next(consumer)
+    calls = {
+        "fetch": lambda: next(broker.consume("q", prefetch=2, timeout=1)),
+        "requeue": lambda: consumer.requeue([message]),
+    }
+    faults.plan(REQUEUE if call == "requeue" else TAKE, error, error)
+
+    with pytest.raises(ConnectionClosed):
+        calls.get(call, lambda: getattr(consumer, call)(message))()
 
 
 @pytest.mark.parametrize("script", [TAKE, FINISH])
