@@ -90,23 +90,18 @@ def test_a_job_that_comes_while_a_consumer_waits_after_a_fetch_is_fetched_at_onc
     consumer.close()
 
 
-@pytest.mark.parametrize("may_name", [True, False])
-def test_the_connection_that_blocks_has_the_name_of_a_worker(client, broker, may_name):
+@pytest.mark.parametrize(("may_name", "prefix"), [(True, "emq"), (True, "mine"), (False, "emq")])
+def test_the_connection_that_blocks_has_the_name_of_a_worker(client, may_name, prefix):
     queue = f"named-{may_name}"
+    own = client
     if not may_name:
         client.execute_command("ACL", "SETUSER", "nameless", "on", "nopass", "~*", *all_but("client|setname"))
-    kwargs = client.connection_pool.connection_kwargs
-    own = (
-        redis.Redis(host=kwargs["host"], port=kwargs["port"], username="nameless", password="x")
-        if not may_name
-        else None
-    )
-    broker = broker if may_name else EchoMQBroker(client=own, middleware=[])
-    consumer = broker.consume(queue, timeout=20)
+        kwargs = client.connection_pool.connection_kwargs
+        own = redis.Redis(host=kwargs["host"], port=kwargs["port"], username="nameless", password="x")
+    consumer = EchoMQBroker(client=own, middleware=[], prefix=prefix).consume(queue, timeout=20)
 
     assert next(consumer) is None
-
-    name = f"emq:{base64.b64encode(queue.encode()).decode()}:w:{WORKER}"
+    name = f"{prefix}:{base64.b64encode(queue.encode()).decode()}:w:{WORKER}"
     assert (name in [each["name"] for each in client.client_list()]) == may_name
     consumer.close()
 

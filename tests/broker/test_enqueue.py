@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
+import redis
 from dramatiq import Message, actor
 
 from dramatiq_echomq import EchoMQBroker, QueueRefused, SettingError
@@ -32,6 +34,20 @@ def test_a_message_becomes_a_job_in_wait_and_wakes_a_worker(client, broker):
         id="1",
         events=came_in(id_of(job)),
     )
+
+
+def test_a_message_takes_one_round_trip(broker, monkeypatch):
+    add(broker)  # by now the server knows the script
+    send, senders = redis.connection.AbstractConnection.send_packed_command, []
+
+    def noted(connection, *args, **options):
+        senders.append(threading.current_thread())
+        send(connection, *args, **options)
+
+    monkeypatch.setattr(redis.connection.AbstractConnection, "send_packed_command", noted)
+    add(broker)
+
+    assert senders.count(threading.current_thread()) == 1
 
 
 def test_the_data_is_the_encoded_message_and_knows_its_job(broker, client):
@@ -149,6 +165,7 @@ def test_a_priority_puts_a_message_into_prioritized_in_the_order_of_arrival(clie
     assert found["marker"] == WOKEN
     assert found["pc"] == "3"
     assert found[id_of(low)] == added(low, opts='{"priority": 2}', priority="2")
+    assert found["events"] == came_in(id_of(low)) + came_in(id_of(high)) + came_in(id_of(low_too))
 
 
 def test_a_delayed_message_with_a_priority_waits_in_delayed_first(client, broker):

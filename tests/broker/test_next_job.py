@@ -32,7 +32,13 @@ def stall_out(broker: EchoMQBroker) -> None:
     assert checker.check("q").failed == 1
 
 
-ENDS = pytest.mark.parametrize("end", [ack, nack, stall_out])
+def forbid(broker: EchoMQBroker) -> None:
+    """Ack one job that may not complete before its child."""
+    put(broker.client, **{"a:dependencies": {"emq:q:child"}})
+    ack(broker)
+
+
+ENDS = pytest.mark.parametrize("end", [ack, nack, stall_out, forbid])
 
 
 @ENDS

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dramatiq
 import pytest
+from dramatiq.middleware import GroupCallbacks
 from dramatiq.middleware.prometheus import Prometheus
+from dramatiq.rate_limits import Barrier
+from dramatiq.rate_limits.backends import StubBackend as StubLimits
 from dramatiq.results import ResultFailure, Results
 from dramatiq.results.backends import RedisBackend, StubBackend
 
@@ -87,3 +90,20 @@ def test_the_metrics_of_dramatiq_count_it_and_none_is_left_in_progress(client, f
     assert value_of(metrics.inprogress_messages) == 0
     for counter in (metrics.total_messages, metrics.total_errored_messages, metrics.total_rejected_messages):
         assert value_of(counter) == 1
+
+
+@WAYS
+def test_a_group_is_not_done_when_the_last_of_its_jobs_has_stalled_out(client, full_broker, told, stall_out):
+    limits = StubLimits()
+    full_broker.add_middleware(GroupCallbacks(limits))
+    dramatiq.actor(lambda: None, actor_name="work", broker=full_broker)
+    callback = full_broker.actors["told"].message(None, None).asdict()
+    Barrier(limits, "group").create(parties=1)
+    sent = full_broker.actors["work"].send_with_options(
+        group_completion_uuid="group", group_completion_callbacks=[callback]
+    )
+
+    stall_out(client, full_broker, sent)
+
+    assert told() == []
+    assert Barrier(limits, "group").wait(block=False), "it was counted as done"
