@@ -17,9 +17,7 @@ NOT_TOLD = (AgeLimit, Retries, ShutdownNotifications, TimeLimit)
 OUTAGES = (redis.ConnectionError, redis.TimeoutError)
 
 
-def tell_failure(
-    broker: Broker, message: MessageProxy, error: JobFailed, nack: Callable[[Any], Any] | None = None
-) -> None:
+def tell_failure(broker: Broker, message: MessageProxy, error: JobFailed) -> None:
     """Make the failure of a job that was not run a failure as Dramatiq knows it: its
     middleware hears what it hears when an actor raises an error and has no
     retries left, each hook once.
@@ -38,15 +36,25 @@ def tell_failure(
       broker(Broker)
       message(MessageProxy)
       error(JobFailed)
-      nack(Callable): What nacks the message, for a job that is not failed yet.
 
     Raises:
       redis.RedisError: When a hook has found its server away.
     """
-    if message.actor_name in broker.actors:
-        _tell_processed(broker, message, error)
-    message.fail()
-    message.stuff_exception(error)
+    tell_processed(broker, message, error)
+    tell_nacked(broker, message)
+
+
+def tell_nacked(broker: Broker, message: MessageProxy, nack: Callable[[Any], Any] | None = None) -> None:
+    """Tell the middleware that a message is nacked.
+
+    Parameters:
+      broker(Broker)
+      message(MessageProxy)
+      nack(Callable): What nacks it, for a job that is not failed yet.
+
+    Raises:
+      redis.RedisError: When a hook has found its server away.
+    """
     for middleware in broker.middleware:
         _call(broker, middleware, "before_nack", message)
     if nack is not None:
@@ -55,7 +63,20 @@ def tell_failure(
         _call(broker, middleware, "after_nack", message)
 
 
-def _tell_processed(broker: Broker, message: MessageProxy, error: JobFailed) -> None:
+def tell_processed(broker: Broker, message: MessageProxy, error: JobFailed) -> None:
+    """Tell the middleware that a message was processed and raised an error, if its
+    actor is known, and fail it.
+
+    Raises:
+      redis.RedisError: When a hook has found its server away.
+    """
+    if message.actor_name in broker.actors:
+        _call_hooks_of_processing(broker, message, error)
+    message.fail()
+    message.stuff_exception(error)
+
+
+def _call_hooks_of_processing(broker: Broker, message: MessageProxy, error: JobFailed) -> None:
     told = [middleware for middleware in broker.middleware if not isinstance(middleware, NOT_TOLD)]
     told = [middleware for middleware in told if _call(broker, middleware, "before_process_message", message)]
     message.fail()

@@ -17,7 +17,7 @@ from ..protocol.replies import failed_job_from
 from ..protocol.scripts import load
 from ..signals import RecoveringMiddleware, RecoverySignals
 from .encoding import UndecodableJob, dramatiq_message_from, foreign_arguments_of
-from .failure_hooks import OUTAGES, tell_failure
+from .failure_hooks import OUTAGES, tell_failure, tell_nacked, tell_processed
 from .jobs import FetchedJob, JobMessage
 
 #: How many failures are taken at once.
@@ -122,7 +122,8 @@ def message_of(queue_name: str, failed: FailedJob) -> MessageProxy | None:
 
 def fail_deferred(broker: Broker, message: JobMessage, nack: Callable[[Any], Any]) -> None:
     """Fail a job that was fetched although an earlier step has decided that it
-    fails: a check of another runtime, or the failure of a child.
+    fails: a check of another runtime, or the failure of a child.  When it is
+    tried again, since Redis could not be told, no callback is sent again.
 
     Parameters:
       broker(Broker)
@@ -132,9 +133,13 @@ def fail_deferred(broker: Broker, message: JobMessage, nack: Callable[[Any], Any
     Raises:
       ConnectionClosed: When Redis cannot be used.
     """
-    job = message.job.fetched
+    if not message.job.is_told:
+        tell_processed(broker, message, error_of(message.job.fetched))
+        message.job.is_told = True
+    tell_nacked(broker, message, nack)
+
+
+def error_of(job: FetchedJob) -> JobFailed:
+    """Return the failure of a job that was fetched to be failed."""
     reason, worker = (text.decode("utf-8", "replace") for text in (job.deferred_failure, job.previous_worker))
-    is_stall = reason.startswith(STALLED)
-    tell_failure(
-        broker, message, JobStalled(reason, job.stalls, worker) if is_stall else JobFailed(reason, worker), nack
-    )
+    return JobStalled(reason, job.stalls, worker) if reason.startswith(STALLED) else JobFailed(reason, worker)

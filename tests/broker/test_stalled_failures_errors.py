@@ -7,12 +7,13 @@ import pickle
 import dramatiq
 import pytest
 import redis
+from dramatiq.errors import ConnectionClosed
 from dramatiq.middleware import Interrupt, Middleware, SkipMessage
 
 from ..support.brokers import lines
 from ..support.failures import HEARD, WAYS, by_sweep, check, lose_worker
-from ..support.job_data import id_of, message
-from ..support.queue_data import put, state
+from ..support.job_data import JOB, id_of, message
+from ..support.queue_data import LIMIT, put, state
 
 
 class Recorded(Middleware):
@@ -144,6 +145,27 @@ class Away(Middleware):
     def after_process_message(self, broker, message, *, result=None, exception=None):
         if self.is_away:
             raise self.error
+
+
+def test_no_callback_is_sent_again_when_redis_can_be_told_at_the_second_try(
+    client, full_broker, hooks, told, monkeypatch
+):
+    def away(*args):
+        raise redis.ConnectionError("away")
+
+    dramatiq.actor(lambda: None, actor_name="work", broker=full_broker, on_failure="told")
+    put(client, "default", wait=["1"], jobs={"1": {**JOB, "defa": LIMIT}})
+    consumer = full_broker.consume("default", timeout=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(full_broker.channel("default"), "finish", away)
+        with pytest.raises(ConnectionClosed):
+            next(consumer)
+    next(consumer)
+
+    assert list(state(client, "default")["failed"]) == ["1"]
+    assert len(told()) == 1
+    assert [name for name in hooks.names if "nack" not in name] == [name for name in HEARD if "nack" not in name]
+    assert hooks.names[-1] == HEARD[-1]
 
 
 @pytest.mark.parametrize("error", [redis.ConnectionError("away"), Interrupt()], ids=["outage", "interrupt"])
