@@ -128,7 +128,7 @@ class Sweeps:
         try:
             self.session.inspector.is_paused(queue_name)  # a check must not create what does not exist
             check = make_check(queue_name)
-        except (EchoMQError, *REDIS_ERRORS) as error:
+        except Exception as error:  # whatever it is, it must not keep the other queues from their checks
             self._trouble(queue_name, error)
             return None
         self._trouble_ended(queue_name)

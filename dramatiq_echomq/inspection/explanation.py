@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 
 from ..protocol.job_info import JobInfo
 from ..protocol.records import ActiveJob
@@ -86,7 +87,7 @@ def _beginning_of(job: JobInfo, now: int, was_promoted: bool) -> Iterator[StoryE
         origin += f" as a child of {job.parent_key}" if job.parent_key else ""
         yield StoryEvent(job.added_at, f"added{origin}")
         delay = job.opts.get("delay")
-        due = job.added_at + int(delay) if isinstance(delay, int | float) else 0
+        due = job.added_at + int(delay) if isinstance(delay, int | float) and isfinite(delay) else 0
         was_early = was_promoted or (job.starts <= 1 and job.started_at is not None and job.started_at < due)
         if job.added_at < due <= now and job.state != "delayed" and not was_early:
             yield StoryEvent(due, "due, after a delay")

@@ -22,6 +22,9 @@ SIZES = struct.Struct(f">{len(FIELDS)}i")
 #: The states that a job can be in, in the order in which it goes through them.
 STATES = ("delayed", "waiting-children", "prioritized", "wait", "paused", "active", "completed", "failed")
 
+#: The latest time in ms, of a job that is due later.
+LATEST = 2**53
+
 #: Those whose ids are in a LIST.
 LISTS = ("wait", "paused", "active")
 
@@ -123,7 +126,7 @@ def job_info(queue_name: str, state: str, row: list[Any]) -> JobInfo:
         added_at=_time(texts.get("timestamp")),
         waiting_since=int(waits[0]) or None if waits else None,
         waiting_since_is_known=bool(waits and waits[1]),
-        due_at=int(float(score)) // 4096 if state == "delayed" and score else None,
+        due_at=_due(float(score)) if state == "delayed" and score else None,
         started_at=_time(texts.get("processedOn")),
         finished_at=_time(texts.get("finishedOn")),
         priority=_number(texts.get("priority")),
@@ -150,6 +153,11 @@ def _unpacked(packed: bytes) -> dict[str, bytes]:
             fields[name] = packed[at : at + size]
             at += size
     return fields
+
+
+def _due(score: float) -> int:
+    """Delays may be of any length, and then the score may be infinite."""
+    return int(max(min(score, LATEST * 4096), 0)) // 4096
 
 
 def _number(text: str | None) -> int:

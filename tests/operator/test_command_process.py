@@ -109,8 +109,9 @@ def test_a_checker_brings_the_jobs_of_a_killed_worker_back_long_before_their_loc
         ),
         (QueueRefused("found a string under emq:q:wait"), "the script found a string under emq:q:wait"),
         (redis.TimeoutError("late"), "TimeoutError: late"),
+        (ValueError("nobody thought of it"), "ValueError: nobody thought of it"),
     ],
-    ids=["old", "refused", "silent"],
+    ids=["old", "refused", "silent", "unexpected"],
 )
 def test_a_checker_says_once_what_keeps_it_from_a_check_and_goes_on(client, capsys, monkeypatch, error, expected):
     def fail(*_):

@@ -168,6 +168,20 @@ def test_odd_jobs_break_nothing(client):
     assert QueueInspector(client).job("q", "ghost").job.state == "missing"
 
 
+@pytest.mark.parametrize("delay", ["1e300", "1e999", "-1e999", "NaN", '"soon"'])
+@pytest.mark.parametrize("score", [float("inf"), 2.0**75, 4096.0, 0.0, -float("inf")])
+def test_a_job_of_any_delay_breaks_no_look(client, command, score, delay):
+    job = {"opts": f'{{"delay": {delay}}}', "delay": delay, "timestamp": str(NOW)}
+    put(client, jobs={"a": job, "b": job}, delayed={"a": score}, wait=["b"], meta={"version": "echomq:1"})
+    due = max(min(score / 4096, 2**53), 0)
+    inspector = QueueInspector(client)
+
+    assert inspector.queue("q").next_due == (due or None)
+    assert [job.due_at for job in inspector.jobs("q", "delayed").jobs] == [due]
+    for words in (["status"], ["jobs", "q"], ["explain", "q", "a"], ["explain", "q", "b"]):
+        assert command(*words).code == 0
+
+
 @pytest.mark.parametrize("name", ["meta", "nothing", "active", ""])
 def test_what_is_no_job_is_not_found(busy, name):
     with pytest.raises(JobNotFound, match="queue 'q' has no job"):

@@ -38,6 +38,7 @@ def scraped(collector: QueueCollector) -> dict[str, float]:
 @pytest.mark.usefixtures("clock")
 def test_each_queue_is_told_of_by_state_with_its_ages(client):
     put_busy_queue(client)
+    client.zadd("emq:q:delayed", {"later": float("inf")})  # as with a delay of Number.MAX_VALUE in Node.js
     client.sadd("emq:q:stalled", "runs")
     client.hset("emq:q:meta", "paused", "1")
     before = dump(client)

@@ -68,6 +68,14 @@ def test_a_queue_with_any_name_is_shown_and_paused(client, pages, name):
     assert "1 job removed" in pages.act_on_jobs("remove", "j", queue=name)
 
 
+@pytest.mark.parametrize("score", [float("inf"), 2.0**75, -float("inf")])
+def test_a_job_of_any_delay_is_shown(client, pages, score):
+    put(client, jobs={"a": {"opts": '{"delay": 1e999}'}}, delayed={"a": score}, meta=META)
+
+    for path in ("/", "/queues/q?state=delayed", job_path("a")):
+        assert "delayed" in pages.get(path)
+
+
 HOSTILE = "</pre><script>alert(1)</script>"
 
 
