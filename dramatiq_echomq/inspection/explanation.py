@@ -138,8 +138,8 @@ def _what_next(queue: QueueInfo, details: JobDetails, active: ActiveJob | None) 
     else:
         obstacles = list(_obstacles(queue))
         yield from obstacles or ["The next worker that is free, and has no job before it, fetches it."]
-    if job.state != "failed" and job.reason:
-        yield f"The worker that fetches it fails it: {job.reason}."
+    if job.state not in ("completed", "failed") and job.deferred_failure:
+        yield f"The worker that fetches it fails it: {job.deferred_failure}."
 
 
 def _obstacles(queue: QueueInfo) -> Iterator[str]:

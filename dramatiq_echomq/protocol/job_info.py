@@ -67,7 +67,8 @@ class JobInfo:
       stalls(int): How often it has stalled.
       lock_ttl(int): What is left of its lock in ms, -1 for a lock that never
         ends; None without a lock.
-      reason(str): Why it failed, or will be failed by the worker that fetches it.
+      reason(str): Why it failed, if only at its last attempt, or will be failed.
+      deferred_failure(str): Why the worker that fetches it will fail it.
       return_value(str): As JSON.
       stacktrace(tuple[str, ...])
       parent_key(str): The key of its flow parent.
@@ -99,6 +100,7 @@ class JobInfo:
     stalls: int
     lock_ttl: int | None
     reason: str
+    deferred_failure: str
     return_value: str
     stacktrace: tuple[str, ...]
     parent_key: str
@@ -136,6 +138,7 @@ def job_info(queue_name: str, state: str, row: list[Any]) -> JobInfo:
         stalls=_number(texts.get("stc")),
         lock_ttl=None if lock_ttl == -2 else lock_ttl,
         reason=texts.get("failedReason") or texts.get("defa", ""),
+        deferred_failure=texts.get("defa", ""),
         return_value=texts.get("returnvalue", ""),
         stacktrace=_texts(texts.get("stacktrace", "")),
         parent_key=texts.get("parentKey", ""),

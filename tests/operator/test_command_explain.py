@@ -57,6 +57,15 @@ def test_explain_says_what_comes_next(client, command, structures, expected):
 
 
 @pytest.mark.parametrize(
+    "place", [{"wait": ["a"]}, {"delayed": {"a": 2**55}}, {"active": ["a"], "locks": ["a"]}, {"completed": {"a": 1}}]
+)
+def test_a_job_that_has_failed_before_is_not_said_to_fail_again(client, command, place):
+    put(client, jobs={"a": {"failedReason": "ECONNREFUSED", "ats": "1"}}, **place)  # as BullMQ leaves one that retries
+
+    assert "fails it" not in command("explain", "q", "a").out.replace("brings it back or fails it", "")
+
+
+@pytest.mark.parametrize(
     ("missing", "expected"),
     [
         (
