@@ -3,6 +3,7 @@ from __future__ import annotations
 import click
 
 from ..inspection.words import NOTHING, arguments, check_summary, duration
+from ..protocol.logtext import printable
 from ..protocol.records import ActiveJob, StalledCheck
 from ..protocol.replies import foreseen_check
 from .exits import FOUND, OK
@@ -59,7 +60,7 @@ def check(session: Session, queue_names: tuple[str, ...], dry_run: bool) -> None
     for queue_name in queue_names:
         session.inspector.queue(queue_name)
     checks = [_dry_run(session, name) if dry_run else session.checker.check(name) for name in queue_names]
-    session.answer(checks, *(f"{check.queue_name}: {check_summary(check, dry_run)}" for check in checks))
+    session.answer(checks, *(f"{printable(check.queue_name)}: {check_summary(check, dry_run)}" for check in checks))
 
 
 def _dry_run(session: Session, queue_name: str) -> StalledCheck:

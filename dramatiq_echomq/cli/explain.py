@@ -8,7 +8,7 @@ from ..inspection.explanation import explain as tell_story
 from ..inspection.inspector import QueueInspector
 from ..inspection.words import arguments, moment
 from ..protocol.job_info import JobInfo
-from ..protocol.logtext import on_one_line
+from ..protocol.logtext import on_one_line, printable
 from .session import Session, one_queue, with_session
 
 
@@ -57,5 +57,5 @@ def _lines(story: Explanation) -> list[str]:
     lines += [f"  {moment(event.at)}  {on_one_line(event.text)}" for event in story.story]
     lines += [f"  it said: {on_one_line(line)}" for line in story.log]
     if job.stacktrace:
-        lines += ["Stack trace:", *("  " + line for line in job.stacktrace[-1].rstrip().splitlines())]
-    return [*lines, ""]
+        lines += ["Stack trace:", *("  " + line.expandtabs() for line in job.stacktrace[-1].rstrip().splitlines())]
+    return [*map(printable, lines), ""]

@@ -11,7 +11,7 @@ import click
 from ..errors import EchoMQError, QueueRefused
 from ..inspection.words import check_summary
 from ..protocol.clients import REDIS_ERRORS
-from ..protocol.logtext import on_one_line
+from ..protocol.logtext import on_one_line, printable
 from ..protocol.records import StalledCheck
 from ..recovery.crashes import CrashWatch, crash_text
 from ..recovery.report_only import StalledReporter
@@ -136,7 +136,7 @@ class Sweeps:
 
     def tell(self, text: str) -> None:
         """Print a line: to stderr, so that stdout has only what checks did."""
-        print(f"{_now()} {text}", file=sys.stderr, flush=True)
+        print(f"{_now()} {printable(text)}", file=sys.stderr, flush=True)
 
     def _tell_check(self, check: StalledCheck) -> None:
         if not (check.recovered or check.failed or check.marked or check.dropped or check.hold or check.oddities):
@@ -145,7 +145,7 @@ class Sweeps:
             print(json.dumps({"at": _now(), **plain(check)}), flush=True)
         else:
             said = check_summary(check, bool(self.session.settings.report_only))
-            print(f"{_now()} {check.queue_name}: {said}", flush=True)
+            print(f"{_now()} {printable(check.queue_name)}: {said}", flush=True)
 
     def _trouble(self, queue_name: str, error: Exception) -> None:
         text = str(error) if isinstance(error, EchoMQError) else f"{type(error).__name__}: {on_one_line(str(error))}"

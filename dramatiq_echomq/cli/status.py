@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ..inspection.records import QueueInfo
 from ..inspection.words import NOTHING, duration, waits_for
-from ..protocol.logtext import ids_text
+from ..protocol.logtext import ids_text, printable
 from ..recovery.unknown_queues import queues_of_other_prefixes
 from .exits import OK, UNUSABLE
 from .session import Session, any_queues, plain, with_session
@@ -47,7 +47,7 @@ def status(session: Session, queue_names: tuple[str, ...], watch: bool, interval
 
     if not watch:
         queues = look()
-        problems = [f"{queue.name}: the script {queue.problem}" for queue in queues if queue.problem]
+        problems = [f"{printable(queue.name)}: the script {queue.problem}" for queue in queues if queue.problem]
         session.answer(queues, shown(queues), *problems)
         return UNUSABLE if problems else OK
     try:

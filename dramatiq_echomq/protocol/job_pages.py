@@ -62,7 +62,7 @@ def ids_in(client: Any, keys: QueueKeys, state: str) -> Iterator[bytes]:
     command, offset = "LRANGE" if state in LISTS else "ZREVRANGE", 0
     while True:
         bounds = (offset, offset + IDS_STEP - 1)
-        ids = client.execute_command(command, keys.base + state, *bounds, NEVER_DECODE=True)
+        ids = client.execute_command(command, id_to_bytes(keys.base + state), *bounds, NEVER_DECODE=True)
         yield from ids
         offset += len(ids)
         if len(ids) < IDS_STEP:

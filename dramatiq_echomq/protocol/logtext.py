@@ -12,10 +12,14 @@ LONGEST_TEXT = 400
 
 def on_one_line(text: str) -> str:
     """Return a text for a log line, whatever is in it."""
-    printable = text[:LONGEST_TEXT]
-    if not printable.isprintable():
-        printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in printable)
-    return printable + ("…" if len(text) > LONGEST_TEXT else "")
+    return printable(text[:LONGEST_TEXT]) + ("…" if len(text) > LONGEST_TEXT else "")
+
+
+def printable(text: str) -> str:
+    """Return a text in which nothing breaks a line, moves a cursor or cannot be encoded."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def counted(number: int, what: str) -> str:

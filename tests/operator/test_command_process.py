@@ -128,6 +128,19 @@ def test_a_checker_says_once_what_keeps_it_from_a_check_and_goes_on(client, caps
     assert ended.endswith(" q can be checked again")
 
 
+def test_a_checker_prints_lines_of_text_whatever_a_queue_is_called(client, capsys):
+    name = "q\x1b[2J\n\udcff"
+    put(client, name, active=["a"], jobs={"a": {}}, meta={"version": "echomq:1"})
+    sweeps = Sweeps(Session(client, Settings(), False), [name])
+    sweeps.announce()
+    sweeps.check(name)
+
+    said = capsys.readouterr()
+    for line, expected in zip((said.out + said.err).splitlines(), ("1 without a lock", "Checking"), strict=True):
+        assert expected in line
+        assert line.isprintable()
+
+
 @pytest.mark.parametrize("settings", [{"report_only": True}, {"crash_detection": False}])
 def test_a_checker_that_is_not_to_look_for_crashes_does_not(client, settings):
     assert Sweeps(Session(client, Settings(), False), ()).looks_for_crashes

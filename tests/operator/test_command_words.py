@@ -128,6 +128,38 @@ def test_a_queue_that_cannot_be_used_hides_no_other(client, command):
     assert [queue["problem"] == "" for queue in command("status", "--json").data] == [False, True]
 
 
+ODD = "\x1b[2J\nNow: gone\udcff\u202e"
+ODD_JSON = json.dumps([ODD, "\ud800"])
+#: Verbs that end by themselves, and with which words behind the queue.
+VERBS = {
+    **dict.fromkeys(("status", "jobs", "inspect", "pause", "resume"), ((),)),
+    **dict.fromkeys(("explain", "remove", "promote"), ((ODD,),)),
+    "check": [["--dry-run"], [], []],
+    "retry": [[ODD], ["--all"], ["--stalled"]],
+    "doctor": [[], ["--repair", "--yes"]],
+}
+
+
+@pytest.mark.parametrize("queue_name", ["q", "q" + ODD])
+@pytest.mark.parametrize("verb", list(VERBS))
+def test_whatever_others_have_written_a_screen_shows_lines_of_text(client, command, queue_name, verb):
+    raw = ODD.encode("utf-8", "surrogateescape")
+    texts = dict.fromkeys(("name", "pb", "failedReason", "defa", "parentKey", "rjk", "progress"), raw)
+    message = {"queue_name": "q", "actor_name": ODD, "args": [ODD], "kwargs": {ODD: 1}, "options": {}}
+    data = json.dumps({**message, "message_id": ODD, "message_timestamp": 1})
+    jobs = {raw: {**texts, "data": data, "opts": "1", "stacktrace": ODD_JSON}, b"lost" + raw: {}}
+    structures = {"wait": [raw], "active": [raw, b"gone" + raw], "failed": {raw: 1}, "stalled": {raw}}
+    put(client, queue_name, jobs=jobs, meta={"version": "echomq:1", "paused": "1"}, **structures)
+
+    for words in VERBS[verb]:
+        done = command(verb, queue_name, *words)
+
+        assert done.code in (0, 1), done.err
+        for line in (done.out + done.err).splitlines():
+            assert line.isprintable()
+            assert not line.startswith("Now: gone")
+
+
 def test_the_environment_says_which_redis_and_which_prefix(client, redis_url, capsys, monkeypatch):
     put(client, "theirs", prefix="bull", wait=["a"], jobs={"a": {}}, meta={"version": "x"})
     monkeypatch.setenv("REDIS_URL", redis_url)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...protocol.job_info import STATES
 from ...protocol.job_pages import ids_in
-from ...protocol.keys import QueueKeys
+from ...protocol.keys import QueueKeys, id_to_bytes
 
 #: How many keys or marks one call reads, and after how many ids the progress is told.
 STEP = 1_000
@@ -51,7 +51,7 @@ class Census:
         self.marks = list(self._scan("SSCAN", self.keys.stalled))
 
     def _read_keys(self) -> None:
-        base = self.keys.base.encode()
+        base = id_to_bytes(self.keys.base)
         pattern = re.sub(rb"([\\*?\[\]])", rb"\\\1", base) + b"*"
         for number, key in enumerate(self._all_keys(pattern), 1):
             name = key[len(base) :]
@@ -64,12 +64,14 @@ class Census:
 
     def _all_keys(self, pattern: bytes) -> Iterator[bytes]:
         for key in self.client.scan_iter(match=pattern, count=STEP):
-            yield key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")
+            yield id_to_bytes(key)
 
     def _scan(self, command: str, key: str) -> Iterator[bytes]:
         cursor: Any = 0
         while True:
-            cursor, found = self.client.execute_command(command, key, cursor, "COUNT", STEP, NEVER_DECODE=True)
+            cursor, found = self.client.execute_command(
+                command, id_to_bytes(key), cursor, "COUNT", STEP, NEVER_DECODE=True
+            )
             yield from found
             if int(cursor) == 0:
                 return

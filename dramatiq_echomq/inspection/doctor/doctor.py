@@ -5,7 +5,7 @@ from typing import Any
 
 from ...errors import QueueRefused, ServerTooOld
 from ...protocol import scripts
-from ...protocol.keys import QueueKeys
+from ...protocol.keys import QueueKeys, id_to_bytes
 from ...settings import Settings
 from ..actions import act, batch_size_for, set_paused
 from ..inspector import QueueInspector
@@ -57,8 +57,8 @@ class QueueDoctor:
         """
         keys = self._keys(queue_name)
         if finding.kind == "throttle":
-            if self.client.pttl(keys.stalled_check) == -1:
-                self.client.pexpire(keys.stalled_check, THROTTLE_TTL)
+            if self._lacks_ttl(keys):
+                self.client.pexpire(id_to_bytes(keys.stalled_check), THROTTLE_TTL)
         elif finding.kind == "paused-left":
             if not self.inspector.is_paused(queue_name):
                 set_paused(self.client, keys, False)
@@ -77,7 +77,7 @@ class QueueDoctor:
             return
         except ServerTooOld:  # which was found already
             return
-        if self.client.pttl(keys.stalled_check) == -1:
+        if self._lacks_ttl(keys):
             yield Finding("throttle")
         if info.counts.paused and not info.paused:
             yield Finding("paused-left", f"{info.counts.paused:,} of them")
@@ -88,6 +88,9 @@ class QueueDoctor:
         args = [keys.base, scripts.TIME, kind, *ids]
         outcomes = scripts.load("repairJobs-1.lua")(self.client, [keys.meta], args)
         return [outcome.decode() for outcome in outcomes]
+
+    def _lacks_ttl(self, keys: QueueKeys) -> bool:
+        return bool(self.client.pttl(id_to_bytes(keys.stalled_check)) == -1)
 
     def _keys(self, queue_name: str) -> QueueKeys:
         return QueueKeys(queue_name, self.inspector.prefix)
