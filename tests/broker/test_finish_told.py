@@ -76,6 +76,10 @@ def test_an_event_carries_as_much_of_a_reason_as_it_may(client, small_events, ch
         (None, "no JSON", ["new"]),
         (None, '{"a": 1}', ["new"]),
         (None, "[]", ["new"]),
+        (None, '["one", 1e999]', ["new"]),
+        (None, "[NaN]", ["new"]),
+        (10**6, json.dumps(["one"] * 9_000), ["one"] * 999 + ["new"]),
+        (10**300, '["one"]', ["one", "new"]),
     ],
 )
 def test_as_many_stack_traces_are_kept_as_the_opts_say(client, broker, limit, earlier, kept):
