@@ -419,7 +419,7 @@ if wakes then
   wake(queue)
 end
 if added > 0 then
-  redis.call("INCRBY", prefix .. "id", added)
+  redis.pcall("INCRBY", prefix .. "id", added) -- when it holds no number, that is no matter of these jobs
   if queue.version == "" then
     redis.call("HSET", queue.meta, "version", ARGV[3])
   end

@@ -392,7 +392,7 @@ if redis.call("EXISTS", key) == 1 or redis.call("SISMEMBER", moved, id) == 1 the
   return 0
 end
 redis.call("SADD", moved, id)
-redis.call("INCR", prefix .. "id")
+redis.pcall("INCR", prefix .. "id") -- when it holds no number, that is no matter of this job
 if queue.version == "" then
   redis.call("HSET", queue.meta, "version", version)
 end

@@ -40,7 +40,7 @@ local name, priority = plan[1] or job[1] or "", number(job[3]) or 0
 write_although_full(queue) -- or the scheduler would stop
 redis.call("ZADD", queue["repeat"], due, scheduler)
 redis.call("HSET", scheduler_key, "ic", digits(counter(plan[3]) + 1))
-redis.call("INCR", prefix .. "id")
+redis.pcall("INCR", prefix .. "id") -- when it holds no number, that is no matter of this job
 redis.call("HSET", prefix .. id, "name", name, "data", plan[2] or job[2] or "{}", "opts", opts, "timestamp", timestamp,
   "delay", digits(wait), "priority", digits(priority), "rjk", scheduler)
 if redis.call("EXISTS", prefix .. producer) == 1 then
