@@ -28,6 +28,18 @@ def test_nothing_is_wrong_with_a_busy_queue(client, doctor):
     assert dump(client) == before
 
 
+@pytest.mark.parametrize("other", ["q:more", "q:more:still", "q:"])
+def test_nothing_is_wrong_with_a_queue_for_the_jobs_of_another_that_begins_with_its_name(client, doctor, other):
+    """Queues of BullMQ for Python may have colons in their names."""
+    put(client, wait=["a", "gone"], jobs={"a": {}, "lost": {}}, meta=META)
+    put(client, other, wait=["a"], active=["b"], jobs={"a": {}, "b": {}}, locks=["b"], meta=META)
+    client.persist(f"emq:{other}:b:lock")
+    before = state(client, other)
+
+    assert {finding.kind: finding.job_ids for finding in repaired(doctor)} == {"no-job": ("gone",), "nowhere": ("lost",)}
+    assert state(client, other) == before
+
+
 #: By kind: a queue with one job in trouble, and the queue after the repair.
 TROUBLES = {
     "no-job": [

@@ -61,6 +61,10 @@ class Census:
                 self.jobs.append(name)
             if number % STEP == 0:
                 self.progress("keys", number)
+        # A queue may be called `<this one>:more`. Its keys are none of this one.
+        others = tuple(name.removesuffix(b"meta") for name in self.jobs if name.endswith(b":meta"))
+        self.jobs = [name for name in self.jobs if not name.startswith(others)]
+        self.locks = [name for name in self.locks if not name.startswith(others)]
 
     def _all_keys(self, pattern: bytes) -> Iterator[bytes]:
         for key in self.client.scan_iter(match=pattern, count=STEP):
