@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from math import isfinite
 
 from ..protocol.job_info import JobInfo
 from ..protocol.records import ActiveJob
 from ..settings import Settings
 from .records import JobDetails, QueueInfo
-from .words import duration, moment, waits_for
+from .words import duration, milliseconds_of, moment, waits_for
 
 #: A line that a stall, a retry or a promotion has left in the log of its job.
 HISTORY_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z ((?:stall|retried|promoted)\b.*)")
@@ -73,9 +72,9 @@ def _history_of(details: JobDetails) -> tuple[list[StoryEvent], tuple[str, ...]]
     history, log = [], []
     for line in details.log:
         found = HISTORY_LINE.fullmatch(line)
-        if found:
-            at = datetime.fromisoformat(f"{found.group(1)}+00:00").timestamp()
-            history.append(StoryEvent(round(at * 1_000), found.group(2)))
+        at = milliseconds_of(found.group(1)) if found else None
+        if found and at is not None:
+            history.append(StoryEvent(at, found.group(2)))
         else:
             log.append(line)
     return history, tuple(log)

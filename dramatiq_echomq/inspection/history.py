@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from ..protocol import scripts
 from ..protocol.keys import QueueKeys, id_to_text
+from .words import milliseconds_of
 
 #: How far back finished jobs are counted, and how many events are looked at for stalls.
 MINUTES = 60
@@ -106,15 +106,12 @@ def _stall(queue_name: str, event_id: bytes, job_id: bytes, reason: bytes, lines
 
 
 def _holder(at: int, lines: Iterable[str]) -> tuple[str, int | None]:
-    found = [match for match in map(LINE.fullmatch, lines) if match]
-    nearest = min(found, key=lambda match: abs(_milliseconds(match["at"]) - at), default=None)
-    if nearest is None or abs(_milliseconds(nearest["at"]) - at) > SAME_STALL:
+    matches = [match for match in map(LINE.fullmatch, lines) if match]
+    found = [(abs(time - at), match) for match in matches if (time := milliseconds_of(match["at"])) is not None]
+    apart, nearest = min(found, key=lambda each: each[0], default=(SAME_STALL + 1, None))
+    if nearest is None or apart > SAME_STALL:
         return "", None
-    return nearest["worker"], _milliseconds(nearest["since"]) if nearest["since"] else None
-
-
-def _milliseconds(iso: str) -> int:
-    return round(datetime.fromisoformat(f"{iso}+00:00").timestamp() * 1000)
+    return nearest["worker"], milliseconds_of(nearest["since"] or "")
 
 
 def _time_of(event_id: bytes) -> int:

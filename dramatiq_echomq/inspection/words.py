@@ -41,6 +41,16 @@ def moment(ms: int | None) -> str:
         return str(ms)
 
 
+def milliseconds_of(iso: str) -> int | None:
+    """Return the ms since the epoch of a time in ISO 8601 and UTC, without a Z;
+    None for what is no time, or one after the year 9999.
+    """
+    try:
+        return round(datetime.fromisoformat(f"{iso}+00:00").timestamp() * 1_000)
+    except (ValueError, OverflowError):
+        return None
+
+
 def waits_for(job: JobInfo | None, now: int) -> str:
     """Say how long a job has waited for a worker: ``5 min 12 s``, or ``at most
     5 min 12 s`` where it is not known since when.

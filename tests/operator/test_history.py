@@ -67,6 +67,32 @@ def test_a_stall_says_who_held_the_job_and_what_came_of_it(client, monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("fetched_at", ["1700000000000000", str(2**53 - 1), f"-{2**52}", "1.5", "soon"])
+@pytest.mark.parametrize("stalls", ["0", "1"])
+def test_a_stall_is_told_whenever_its_job_was_fetched(client, command, monkeypatch, fetched_at, stalls):
+    """As by a worker that writes microseconds."""
+    monkeypatch.setattr(scripts, "TIME", 0)  # that of the server, as events have it
+    held = {"pb": "host:7", "processedOn": fetched_at, "stc": stalls}
+    put(client, active=["a"], jobs={"a": held}, stalled={"a"}, meta=META)
+    StalledChecker(client).check("q")
+
+    [stall] = QueueInspector(client).history("q").stalls
+
+    assert (stall.job_id, stall.worker) == ("a", "host:7")
+    assert f"stall {int(stalls) + 1} of at most 1: held by host:7" in command("explain", "q", "a").out
+
+
+@pytest.mark.parametrize("time", ["2023-13-45T99:99:99.000", "9999-99-99T00:00:00.000", "-1-1T1"])
+def test_a_line_in_a_log_that_only_looks_like_a_stall_breaks_nothing(client, command, time):
+    put(client, wait=["j"], jobs={"j": {}}, meta=META)
+    put_stall(client, NOW, f"{time}Z stall 1 of at most 1: held by a since {time}Z, back to wait")
+
+    [stall] = QueueInspector(client).history("q").stalls
+
+    assert (stall.job_id, stall.worker, stall.since) == ("j", "", None)
+    assert f"it said: {time}Z stall 1" in command("explain", "q", "j").out
+
+
 def put_stall(client, at: int, line: str, *, reason: str = "") -> None:
     client.rpush("emq:q:j:logs", line)
     client.xadd("emq:q:events", {"event": "stalled", "jobId": "j"}, id=f"{at}-0")
