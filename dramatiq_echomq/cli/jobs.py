@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ..inspection.inspector import QueueInspector
 from ..inspection.words import NOTHING, arguments, duration, moment, waits_for
 from ..protocol.job_info import STATES, JobInfo
 from .session import Session, one_queue, with_session
@@ -39,10 +40,10 @@ def jobs(session: Session, queue_name: str, states: tuple[str, ...], limit: int,
         if text:
             found += islice(inspector.search(queue_name, state, text), limit)
             continue
-        page = inspector.jobs(queue_name, state, limit=limit)
-        found += page.jobs
-        if page.next_offset is not None:
-            left_out.append(f"{page.total - len(page.jobs):,} more {state}")
+        listed, total = first_jobs(inspector, queue_name, state, limit)
+        found += listed
+        if total > len(listed):
+            left_out.append(f"{total - len(listed):,} more {state}")
     lines: list[FittingTable | str] = []
     if found:
         lines.append(overview(found, inspector.queue(queue_name).at))
@@ -51,6 +52,18 @@ def jobs(session: Session, queue_name: str, states: tuple[str, ...], limit: int,
     if left_out:
         lines.append(f"… and {', '.join(left_out)}: see --limit")
     session.answer(found, *lines)
+
+
+def first_jobs(inspector: QueueInspector, queue_name: str, state: str, limit: int) -> tuple[list[JobInfo], int]:
+    """Return the jobs that come first, and how many there are in all."""
+    listed: list[JobInfo] = []
+    offset: int | None = 0
+    total = 0
+    while offset is not None and len(listed) < limit:
+        page = inspector.jobs(queue_name, state, offset=offset, limit=limit - len(listed))
+        listed += page.jobs
+        offset, total = page.next_offset, page.total
+    return listed, total
 
 
 def nothing_there(session: Session, queue_name: str, looked_at: Iterable[str]) -> str:

@@ -103,7 +103,8 @@ class QueueInspector:
           state(str): ``wait``, ``paused``, ``active``, ``delayed``,
             ``prioritized``, ``waiting-children``, ``completed``, ``failed``.
           offset(int): Where the page starts, as the page before says.
-          limit(int): How many jobs to look at, up to 1,000.
+          limit(int): How many jobs to look at, up to 1,000, or fewer where
+            they are large: the page says where the next one starts.
           text(str): Return only those of them with this text in their id,
             name, data or reason, in upper or lower case.
         """

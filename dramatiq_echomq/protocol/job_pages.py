@@ -26,7 +26,7 @@ def read_page(
       keys(QueueKeys)
       state(str)
       offset(int): How many jobs to leave out.
-      count(int): How many to look at.
+      count(int): How many to look at, or fewer where jobs are large.
       text(str): Return only those with this in their id, name, data or reason.
       newest(bool): Go from those that came last, so that none is missed
         because others leave the state meanwhile.
@@ -48,10 +48,10 @@ def search_jobs(client: Any, keys: QueueKeys, state: str, *, text: str = "", new
     """Look through all jobs of one state, in bounded calls."""
     offset = 0
     while True:
-        jobs, looked_at, _ = read_page(client, keys, state, offset=offset, count=STEP, text=text, newest=newest)
+        jobs, looked_at, total = read_page(client, keys, state, offset=offset, count=STEP, text=text, newest=newest)
         yield from jobs
         offset += looked_at
-        if looked_at < STEP:
+        if not looked_at or offset >= total:
             return
 
 

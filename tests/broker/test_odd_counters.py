@@ -1,4 +1,4 @@
-"""The counter of the ids of BullMQ's jobs, `id`, holds no number that could be counted on: no job gets lost for that."""
+"""The counter of the ids of BullMQ's jobs, `id`, holds no number to count on: no job gets lost for that."""
 
 from __future__ import annotations
 

@@ -136,6 +136,16 @@ def test_what_is_left_out_is_counted(client, command):
     assert "There are no such jobs in queue 'q'." in command("jobs", "q", "--grep", "zzz").out
 
 
+@pytest.mark.parametrize("limit", [1_000, 1_001, 1_200, 5_000])
+def test_as_many_jobs_are_listed_as_are_wanted(client, command, limit):
+    names = [str(number) for number in range(1_200)]
+    put(client, wait=names)
+
+    listed = command("jobs", "q", "--limit", str(limit), "--json").data
+
+    assert [job["job_id"] for job in listed] == names[::-1][:limit]
+
+
 def test_whatever_is_in_a_job_stays_on_its_line_and_is_no_markup(client, command):
     odd = {"name": "[red]a\x1b[31m\nb[/]", "data": '{"args":["\\u001b[2J"],"kwargs":{}}', "failedReason": "x\x07"}
     put(client, failed={"[bold]": 1}, jobs={"[bold]": odd})

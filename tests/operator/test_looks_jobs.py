@@ -144,6 +144,25 @@ def test_a_message_with_large_arguments_is_found(client):
     assert QueueInspector(client).job("q", "a").job.args == ("x" * 100_000,)
 
 
+@pytest.mark.parametrize("field", ["data", "returnvalue"])
+@pytest.mark.parametrize("state", ["wait", "failed"])
+def test_one_call_reads_no_more_than_some_large_jobs(client, state, field):
+    names = [f"j{number:02}" for number in range(12)]
+    jobs = {name: {field: "x" * 1_500_000} for name in names}
+    put(client, jobs=jobs, **{state: names if state == "wait" else {name: at for at, name in enumerate(names)}})
+    inspector, seen, offset = QueueInspector(client), [], 0
+
+    while offset is not None:
+        page = inspector.jobs("q", state, offset=offset, limit=12)
+        assert (len(page.jobs), page.total) == (3, 12)
+        seen += ids(page.jobs)
+        offset = page.next_offset
+
+    assert seen == names[::-1]
+    assert ids(inspector.search("q", state)) == seen
+    assert ids(inspector.search("q", state, "J00")) == ["j00"]
+
+
 def test_one_job_has_its_log_its_marks_and_its_places(client):
     put(client, jobs={"a": {}}, active=["a"], wait=["a"], stalled={"a"}, **{"a:logs": ["one", "two"]})
     client.sadd("emq:q:a:dependencies", "emq:x:1", "emq:x:2")
