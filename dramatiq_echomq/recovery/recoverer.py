@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,6 +23,9 @@ from .crashes import CrashWatch
 from .notices import Notices
 from .report_log import ALL_QUEUES, ReportLog, queue_shown
 from .report_only import StalledReporter
+
+#: What servers say when they take no writes at all, or no scripts. Before Redis 7, it stands within what a script says.
+TAKES_NO_WRITES = re.compile(r"\b(?:READONLY|NOREPLICAS|MISCONF|MASTERDOWN|BUSY) ")
 
 
 class Recoverer:
@@ -168,7 +172,7 @@ class Recoverer:
         return check
 
     def _log_trouble(self, queue_name: str, error: Exception) -> None:
-        if isinstance(error, redis.exceptions.ReadOnlyError):
+        if is_of_server(error):
             self.log.trouble_began(ALL_QUEUES, error)
         elif isinstance(error, (QueueRefused, redis.ResponseError)):
             self.log.trouble_ended(ALL_QUEUES)
@@ -221,3 +225,10 @@ class Recoverer:
     def _tell_report(self, check: StalledCheck) -> None:
         would = {"would_recover": check.recovered_ids, "would_fail": check.failed_ids}
         send_signal(self.broker, "after_stalled_report", check.queue_name, **would)
+
+
+def is_of_server(error: Exception) -> bool:
+    """Return whether a server says of itself, and not of one queue, why there is no check."""
+    if isinstance(error, (redis.exceptions.ReadOnlyError, redis.exceptions.ClusterError)):
+        return True
+    return isinstance(error, redis.ResponseError) and TAKES_NO_WRITES.search(str(error)) is not None

@@ -80,6 +80,46 @@ def test_a_replica_is_an_outage_of_all_queues(caplog):
     assert recorder.signals == []
 
 
+def test_a_server_that_takes_no_writes_is_an_outage_of_all_queues(server, checks_of_server, caplog):
+    recoverer, _ = checks_of_server
+    client = recoverer.checker.client
+    client.config_set("min-replicas-to-write", "1")
+    try:
+        for queue in ("a", "b", "a"):
+            recoverer.check(queue)
+        (line,) = lines(caplog)
+        assert line.startswith("Stalled jobs of all queues are not recovered for now: ResponseError: ")
+        assert "NOREPLICAS" in line
+    finally:
+        client.config_set("min-replicas-to-write", "0")
+    recoverer.check("b")
+    assert lines(caplog)[1:] == ["Stalled jobs of all queues are recovered again."]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        redis.ResponseError("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist."),
+        redis.ResponseError("BUSY Redis is busy running a script. You can only call SCRIPT KILL."),
+        redis.ResponseError("Error running script: @user_script: 1: -MISCONF Redis is configured to save"),
+        redis.ResponseError("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."),
+        redis.exceptions.MasterDownError("Link with MASTER is down"),
+        redis.exceptions.ClusterDownError("The cluster is down"),
+    ],
+    ids=lambda error: str(error)[:20],
+)
+def test_what_a_server_says_of_itself_is_logged_once(client, caplog, monkeypatch, error):
+    def refuse(*_):
+        raise error
+
+    recoverer, _ = recoverer_of(client, "a", "b")
+    monkeypatch.setattr(recoverer.checker, "_call", refuse)
+    for queue in ("a", "b"):
+        recoverer.check(queue)
+
+    assert [line[:45] for line in lines(caplog)] == ["Stalled jobs of all queues are not recovered "]
+
+
 def test_a_queue_of_the_wrong_type_is_logged_once_and_the_others_are_checked(client, caplog):
     put(client, "bad", active={"x": 1})
     put(client, "good", active=["y"], jobs={"y": {}}, stalled={"y"})
