@@ -8,11 +8,12 @@ import socket
 import ssl
 import sys
 import time
+from struct import Struct
 
 import pytest
 import redis
 
-from dramatiq_echomq.protocol import interruptible, leases, scripts
+from dramatiq_echomq.protocol import interruptible, leases, scripts, system_timeout
 from dramatiq_echomq.protocol.clients import client_with
 from dramatiq_echomq.protocol.leases import Leases
 from dramatiq_echomq.protocol.system_timeout import keep_time_in_the_system
@@ -190,14 +191,16 @@ class OtherSocket(socket.socket):
         return super().recv(*args)
 
 
-@pytest.mark.parametrize("kind", ["tls", "other", "none", "no timeout"])
-def test_other_kinds_of_connections_keep_the_timeout_that_they_have(kind):
+@pytest.mark.parametrize("kind", ["tls", "other", "none", "no timeout", "a system of 32 bits"])
+def test_other_kinds_of_connections_keep_the_timeout_that_they_have(kind, monkeypatch):
     plain = OtherSocket() if kind == "other" else socket.socket()
     plain.settimeout(3.0)
     own_socket = ssl.create_default_context().wrap_socket(plain, server_hostname="x") if kind == "tls" else plain
     connection = WithSocket(None if kind == "none" else own_socket)
     if kind == "no timeout":
         connection.socket_timeout = None
+    if kind == "a system of 32 bits":
+        monkeypatch.setattr(system_timeout, "TIME", Struct("ii"))
     keep_time_in_the_system(connection)
     assert own_socket.gettimeout() == 3.0
     own_socket.close()
