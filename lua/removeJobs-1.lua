@@ -235,6 +235,17 @@ local function wake(queue)
   end
 end
 
+--- includes/queue/wake_for_waiting.lua
+-- How an idle worker is woken where it is not known whether any job waits. The queue's meta must have been read. Needs:
+
+-- Wakes one if jobs wait. Those in `paused` count as well, where a resume has left them: no worker of a paused queue is
+-- woken.
+local function wake_for_waiting(queue)
+  if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
+    wake(queue)
+  end
+end
+
 --- includes/finish/deduplication.lua
 -- The key that keeps a second job of a deduplication id away until the first has ended. Needs:
 
@@ -695,5 +706,8 @@ trim_events(queue)
 local outcomes = {}
 for at = 3, #ARGV do
   outcomes[at - 2] = remove(ARGV[at])
+end
+if queue.concurrency then -- one of them may have had a place in `active`
+  wake_for_waiting(queue)
 end
 return outcomes

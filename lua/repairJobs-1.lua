@@ -190,6 +190,30 @@ local function time_in_ms(given)
   return time[1] .. ("00000" .. time[2]):sub(-6, -4) -- seconds, and microseconds in as many digits as they need
 end
 
+--- includes/queue/wake.lua
+-- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
+-- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
+
+-- Wakes an idle worker, unless none may fetch a job now: the queue is paused, or as many jobs are active as its global
+-- concurrency allows.
+local function wake(queue)
+  local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
+  if not queue.is_paused and not is_maxed then
+    redis.call("ZADD", queue.marker, 0, "0")
+  end
+end
+
+--- includes/queue/wake_for_waiting.lua
+-- How an idle worker is woken where it is not known whether any job waits. The queue's meta must have been read. Needs:
+
+-- Wakes one if jobs wait. Those in `paused` count as well, where a resume has left them: no worker of a paused queue is
+-- woken.
+local function wake_for_waiting(queue)
+  if redis.call("EXISTS", queue.wait, queue.paused, queue.prioritized) > 0 then
+    wake(queue)
+  end
+end
+
 --- includes/inspect/page.lua
 -- Ids of one state of a queue, by their place. Writes nothing. Needs no other include.
 
@@ -296,19 +320,6 @@ local function make_available(queue, id, priority, push)
     redis.call("ZADD", queue.prioritized, priority_score(queue, priority), id)
   else
     redis.call(push, waiting_list(queue), id)
-  end
-end
-
---- includes/queue/wake.lua
--- The marker, on which idle workers block: a member "0" for a job that they may fetch, "1" for
--- the time at which the next delayed one is due. The queue's meta must have been read. Needs no other include.
-
--- Wakes an idle worker, unless none may fetch a job now: the queue is paused, or as many jobs are active as its global
--- concurrency allows.
-local function wake(queue)
-  local is_maxed = queue.concurrency and redis.call("LLEN", queue.active) >= queue.concurrency
-  if not queue.is_paused and not is_maxed then
-    redis.call("ZADD", queue.marker, 0, "0")
   end
 end
 
@@ -526,8 +537,12 @@ local refused = refusal(queue, types_of(queue))
 if refused then
   return refused
 end
-local outcomes = {}
+local outcomes, has_repaired = {}, false
 for at = 4, #ARGV do
   outcomes[at - 3] = repairs[fault](ARGV[at], places_of(queue, ARGV[at])) and "done" or "changed"
+  has_repaired = has_repaired or outcomes[at - 3] == "done"
+end
+if has_repaired and queue.concurrency then -- one of them may have had a place in `active`
+  wake_for_waiting(queue)
 end
 return outcomes

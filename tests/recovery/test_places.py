@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dramatiq_echomq import StalledChecker
+from dramatiq_echomq import QueueInspector, StalledChecker
+from dramatiq_echomq.inspection.doctor.doctor import QueueDoctor
+from dramatiq_echomq.inspection.doctor.findings import Finding
 
 from ..support.queue_data import WOKEN, put, state
 
 pytestmark = pytest.mark.usefixtures("clock")
 
 POISON = {"stc": "1"}
+DONE = {"finishedOn": "5"}
 
 
 @pytest.mark.parametrize("waiting", [{"wait": ["w"]}, {"prioritized": {"w": 2**33}}], ids=["wait", "prioritized"])
@@ -21,6 +24,32 @@ def test_a_check_that_frees_a_place_wakes_a_worker(client, jobs, waiting):
     StalledChecker(client).check("q")
 
     assert state(client)["marker"] == WOKEN
+
+
+@pytest.mark.parametrize(
+    ("act", "queue"),
+    [
+        (lambda client: QueueInspector(client).remove("q", ["a"]), {"active": ["a"], "jobs": {"a": {}, "w": {}}}),
+        (lambda client: repair(client, "no-job"), {"active": ["a"]}),
+        (
+            lambda client: repair(client, "twice"),
+            {"active": ["a"], "completed": {"a": 1}, "jobs": {"a": DONE, "w": {}}},
+        ),
+    ],
+    ids=["removes", "repairs an id without a job", "repairs one that is twice there"],
+)
+@pytest.mark.parametrize("is_free", [True, False])
+def test_an_operator_who_frees_a_place_wakes_a_worker(client, act, queue, is_free):
+    limit = "1" if is_free else "0"
+    put(client, **{"jobs": {"w": {}}, **queue}, wait=["w"], meta={"concurrency": limit, "version": "echomq:1"})
+
+    act(client)
+
+    assert state(client).get("marker") == (WOKEN if is_free else None)
+
+
+def repair(client, kind: str) -> None:
+    QueueDoctor(client).repair("q", Finding(kind, job_ids=("a",)))
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ Cost: O(log N) for each id, and O(N) for those in `wait`, `paused` and `active`.
 --- include queue/time
 --- include queue/events
 --- include queue/remove
+--- include queue/wake_for_waiting
 --- include queue/reserved
 --- include finish/next_job
 --- include parents/parent
@@ -102,5 +103,8 @@ trim_events(queue)
 local outcomes = {}
 for at = 3, #ARGV do
   outcomes[at - 2] = remove(ARGV[at])
+end
+if queue.concurrency then -- one of them may have had a place in `active`
+  wake_for_waiting(queue)
 end
 return outcomes

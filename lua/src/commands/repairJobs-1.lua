@@ -22,6 +22,7 @@ Cost: O(N) in the ids of `wait`, `paused` and `active`, for each id.
 --- include queue/meta
 --- include queue/reserved
 --- include queue/time
+--- include queue/wake_for_waiting
 --- include inspect/page
 --- include inspect/places
 
@@ -72,8 +73,12 @@ local refused = refusal(queue, types_of(queue))
 if refused then
   return refused
 end
-local outcomes = {}
+local outcomes, has_repaired = {}, false
 for at = 4, #ARGV do
   outcomes[at - 3] = repairs[fault](ARGV[at], places_of(queue, ARGV[at])) and "done" or "changed"
+  has_repaired = has_repaired or outcomes[at - 3] == "done"
+end
+if has_repaired and queue.concurrency then -- one of them may have had a place in `active`
+  wake_for_waiting(queue)
 end
 return outcomes
