@@ -475,7 +475,7 @@ end
 
 --- commands/listJobs-1.lua
 
-local MOST_BYTES = 4000000 -- of jobs after which a call looks at no further one: that takes some 5 ms, or 15 with a text
+local MOST_BYTES = 4000000 -- of jobs after which a call looks at no further one: that takes some 5 ms, or 15 to search
 
 local prefix, state, offset, count = ARGV[1], ARGV[2], number(ARGV[3]), number(ARGV[4])
 local newest, needle = ARGV[5] == "newest", ARGV[6]:lower()

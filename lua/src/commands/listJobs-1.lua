@@ -25,7 +25,7 @@ Cost: O(1) for each id that is looked at, beyond what it takes to get to the off
 --- include inspect/page
 --- include inspect/row
 
-local MOST_BYTES = 4000000 -- of jobs after which a call looks at no further one: that takes some 5 ms, or 15 with a text
+local MOST_BYTES = 4000000 -- of jobs after which a call looks at no further one: that takes some 5 ms, or 15 to search
 
 local prefix, state, offset, count = ARGV[1], ARGV[2], number(ARGV[3]), number(ARGV[4])
 local newest, needle = ARGV[5] == "newest", ARGV[6]:lower()
