@@ -5,13 +5,15 @@ Adds jobs to a queue: all of them, or none.
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for the server's
       3 what `version` of the meta becomes when there is none
-      4 1 to look at the types of all keys that may be written, 0 of none: the caller did not long ago
+      4 1 to look at the types of all keys that may be written, 0 of none: the caller did not long ago;
+        2 when the call may have been made before: then the newest events are looked at as well
       5 and on: six for each job:
         id, name, data, opts as a JSON object,
         when it is due in ms, or + and in how many ms, or 0 for now,
         priority, 0 for none, or `first`: fetched before all that wait now
 
-Returns how many were added. Those that are there already are not: the call was sent twice.
+Returns how many were added. Those that are there already are not: the call was sent twice. Nor are those
+that an event tells of: they have run meanwhile, and were not kept.
 
 Cost: O(log N) in the jobs delayed or prioritized, for each job.
 --]]
@@ -364,9 +366,35 @@ rarely = function()
       end
     end
 
+    --- includes/queue/newest_events.lua
+    -- The newest events of a queue: what jobs whose hashes are gone cannot tell any more. Needs:
+
+    -- Of some 10,000 that there may be: to read all would block Redis for long.
+    local NEWEST_EVENTS = 1000
+
+    -- Each is its id and its fields, the newest one first. None where the user may not read them.
+    local function newest_events(queue)
+      return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
+    end
+
+    --- includes/queue/told.lua
+    -- Which jobs the newest events tell of. Needs:
+
+    -- The ids of those to which this has happened, as keys of a table.
+    local function ids_told_of(queue, event)
+      local ids = {}
+      for _, entry in ipairs(newest_events(queue)) do
+        if entry[2][2] == event and entry[2][4] then
+          ids[entry[2][4]] = true
+        end
+      end
+      return ids
+    end
+
     rare = {
       add_job_keys = add_job_keys,
       delay = delay,
+      ids_told_of = ids_told_of,
       join_lists = join_lists,
       make_available = make_available,
       mistyped = mistyped,
@@ -380,7 +408,7 @@ end
 
 local FIRST_JOB, PER_JOB = 5, 6
 
-local prefix, timestamp, looks_at_all = ARGV[1], time_in_ms(ARGV[2]), ARGV[4] == "1"
+local prefix, timestamp, looks_at_all = ARGV[1], time_in_ms(ARGV[2]), ARGV[4] ~= "0"
 local queue = common_keys(prefix)
 if looks_at_all then
   rarely().add_job_keys(queue)
@@ -390,7 +418,7 @@ if refused then
   return refused
 end
 
-local added, wakes = 0, false
+local added, wakes, added_before = 0, false, ARGV[4] == "2" and rarely().ids_told_of(queue, "added")
 for at = FIRST_JOB, #ARGV, PER_JOB do
   local id, name, data, opts, when, priority = unpack(ARGV, at, at + PER_JOB - 1)
   local key = prefix .. id
@@ -399,7 +427,7 @@ for at = FIRST_JOB, #ARGV, PER_JOB do
   if is_new and not queue.is_paused then
     queue.waiting_list = queue.wait
   end
-  if is_new or redis.call("EXISTS", key) == 0 then
+  if (is_new or redis.call("EXISTS", key) == 0) and not (added_before and added_before[id]) then
     local due, wait, is_first = 0, 0, priority == "first"
     if when ~= "0" then
       due = when:sub(1, 1) == "+" and timestamp + number(when) or number(when)

@@ -703,6 +703,31 @@ rarely = function()
       }
     end
 
+    --- includes/queue/newest_events.lua
+    -- The newest events of a queue: what jobs whose hashes are gone cannot tell any more. Needs:
+
+    -- Of some 10,000 that there may be: to read all would block Redis for long.
+    local NEWEST_EVENTS = 1000
+
+    -- Each is its id and its fields, the newest one first. None where the user may not read them.
+    local function newest_events(queue)
+      return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
+    end
+
+    --- includes/queue/told.lua
+    -- Which jobs the newest events tell of. Needs:
+
+    -- The ids of those to which this has happened, as keys of a table.
+    local function ids_told_of(queue, event)
+      local ids = {}
+      for _, entry in ipairs(newest_events(queue)) do
+        if entry[2][2] == event and entry[2][4] then
+          ids[entry[2][4]] = true
+        end
+      end
+      return ids
+    end
+
     --- includes/queue/drop.lua
     -- How a job leaves `active` whose hash is gone. Needs no other include.
 
@@ -990,12 +1015,6 @@ rarely = function()
     --- includes/finish/gone.lua
     -- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
 
-    local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
-
-    local function newest_events(queue)
-      return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
-    end
-
     -- The value that follows a name in the fields of an event, or nil.
     local function value_in(fields, name)
       for at = 1, #fields, 2 do
@@ -1052,16 +1071,6 @@ rarely = function()
 
     local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
 
-    -- Whether the newest events tell that a job, which is gone by now, has ended so.
-    local function is_told_of(queue, id, event)
-      for _, entry in ipairs(newest_events(queue)) do
-        if entry[2][2] == event and entry[2][4] == id then
-          return true
-        end
-      end
-      return false
-    end
-
     -- Whether a job has ended so with this `ats` and `stc`: nobody fetched it since, no check has failed it.
     local function has_ended(queue, job, target, value)
       if not redis.call("ZSCORE", queue[target], job.id) then
@@ -1091,7 +1100,7 @@ rarely = function()
         local _, fault = end_gone_job(queue, id, how.timestamp)
         return GONE, { fault }
       end
-      return is_told_of(queue, id, target) and FINISHED or GONE
+      return ids_told_of(queue, target)[id] and FINISHED or GONE
     end
 
     --- includes/finish/own_retention.lua

@@ -1291,6 +1291,17 @@ rarely = function()
       return redis.call("LREM", queue.active, -1, id) > 0
     end
 
+    --- includes/queue/newest_events.lua
+    -- The newest events of a queue: what jobs whose hashes are gone cannot tell any more. Needs:
+
+    -- Of some 10,000 that there may be: to read all would block Redis for long.
+    local NEWEST_EVENTS = 1000
+
+    -- Each is its id and its fields, the newest one first. None where the user may not read them.
+    local function newest_events(queue)
+      return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
+    end
+
     --- includes/queue/due.lua
     -- When the next delayed job is due. Needs no other include.
 
@@ -1465,12 +1476,6 @@ rarely = function()
 
     --- includes/finish/gone.lua
     -- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
-
-    local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
-
-    local function newest_events(queue)
-      return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
-    end
 
     -- The value that follows a name in the fields of an event, or nil.
     local function value_in(fields, name)

@@ -260,14 +260,19 @@ local function drop_from_active(queue, id)
   return redis.call("LREM", queue.active, -1, id) > 0
 end
 
---- includes/finish/gone.lua
--- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
+--- includes/queue/newest_events.lua
+-- The newest events of a queue: what jobs whose hashes are gone cannot tell any more. Needs:
 
-local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
+-- Of some 10,000 that there may be: to read all would block Redis for long.
+local NEWEST_EVENTS = 1000
 
+-- Each is its id and its fields, the newest one first. None where the user may not read them.
 local function newest_events(queue)
   return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
 end
+
+--- includes/finish/gone.lua
+-- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
 
 -- The value that follows a name in the fields of an event, or nil.
 local function value_in(fields, name)

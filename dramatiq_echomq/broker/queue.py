@@ -20,6 +20,9 @@ from .schedulers import Schedule, SchedulerStopped, next_job
 #: What `version` of a queue's meta becomes when no other runtime has set it.
 META_VERSION = "echomq:1"
 
+#: What the argument of ``addJobs-1.lua`` that says at what to look becomes when the call is sent again.
+ADDED_BEFORE = b"2"
+
 #: How many jobs one call gives back or removes.
 BATCH = 1_000
 
@@ -73,7 +76,9 @@ class JobQueue:
         """Add jobs, all or none, and once however often the call is sent."""
         looks_at_all, self._looks_before_adding = self._looks_before_adding, True
         values = [value for job in jobs for value in job]
-        self._run("addJobs-1.lua", scripts.TIME, META_VERSION, int(looks_at_all), *values)
+        head = [self.keys.base, scripts.TIME, META_VERSION, int(looks_at_all)]
+        add = scripts.load("addJobs-1.lua")
+        add(self.client, [self.keys.meta], [*head, *values], sent_again=(len(head) - 1, ADDED_BEFORE))
         self._looks_before_adding = False  # until an error says otherwise
 
     def finish_and_fetch(self, finished: Sequence[Ended], fetch: Fetch = NOTHING, *, policies: str = "{}") -> Reply:

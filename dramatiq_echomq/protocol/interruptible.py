@@ -16,6 +16,9 @@ _NEEDS_NO_NAME = (
     is not inspect.Parameter.empty
 )
 
+#: The option of a command that changes when it is sent again: which of its words, and what it becomes.
+SENT_AGAIN = "SENT_AGAIN"
+
 
 class InterruptibleRedis(redis.Redis):
     """A client for threads that are interrupted, as TimeLimit and the like do.
@@ -40,10 +43,17 @@ class InterruptibleRedis(redis.Redis):
         lease = self.leases.take()
         connection = lease.connection
         succeeded = False
+
+        def fail(*_: object) -> None:
+            nonlocal args
+            connection.disconnect()
+            if SENT_AGAIN in options:
+                at, word = options[SENT_AGAIN]
+                args = (*args[:at], word, *args[at + 1 :])
+
         try:
             reply = connection.retry.call_with_retry(
-                lambda: _closing_if_interrupted(connection, lambda: ask(connection, packed(args))),
-                lambda error, *_: connection.disconnect(),
+                lambda: _closing_if_interrupted(connection, lambda: ask(connection, packed(args))), fail
             )
             succeeded = True
             return reply

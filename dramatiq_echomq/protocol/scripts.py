@@ -10,6 +10,7 @@ import redis
 
 from ..errors import QueueRefused
 from .clients import drop_idle_connections
+from .interruptible import SENT_AGAIN
 from .keys import id_to_bytes
 from .logtext import on_one_line
 from .rights import Rights
@@ -43,7 +44,15 @@ class Script:
         self.code: str = text.partition("--]]\n")[2]
         self._rights = Rights(file_name, self.code)
 
-    def __call__(self, client: Any, keys: Sequence[Any], args: Sequence[Any], *, only_reads: bool = False) -> Any:
+    def __call__(
+        self,
+        client: Any,
+        keys: Sequence[Any],
+        args: Sequence[Any],
+        *,
+        only_reads: bool = False,
+        sent_again: tuple[int, bytes] | None = None,
+    ) -> Any:
         """Run the script and return its reply with all texts as bytes, whatever
         the client's ``decode_responses`` is: ids need not be text.
 
@@ -53,6 +62,8 @@ class Script:
           args(Sequence)
           only_reads(bool): Whether a call with these arguments writes nothing, so
             that a user who may only read can make it.
+          sent_again(tuple): The place of an argument, and what stands there when
+            a client of ours sends the call again, whose reply was lost.
 
         Raises:
           QueueRefused: When the script found the queue unfit, or the user may not
@@ -67,11 +78,11 @@ class Script:
             if not only_reads:
                 self._rights.require(client, lambda commands: self._refused(client, keys[0], commands))
             try:
-                return self._run(client, keys, args)
+                return self._run(client, keys, args, sent_again)
             except redis.exceptions.ReadOnlyError:
                 # Nothing was written. After a failover the address of the old master may lead to the new one.
                 drop_idle_connections(client)
-                return self._run(client, keys, args)
+                return self._run(client, keys, args, sent_again)
         except redis.ResponseError as error:
             if str(error).startswith(REFUSAL):
                 raise QueueRefused(on_one_line(str(error).removeprefix(REFUSAL))) from None
@@ -80,22 +91,30 @@ class Script:
             require_known_commands(client, error)
             raise
 
-    def _run(self, client: Any, keys: Sequence[Any], args: Sequence[Any]) -> Any:
+    def _run(
+        self, client: Any, keys: Sequence[Any], args: Sequence[Any], sent_again: tuple[int, bytes] | None = None
+    ) -> Any:
+        how: dict[str, Any] = {}
+        if sent_again is not None:
+            at, word = sent_again
+            how[SENT_AGAIN] = 3 + len(keys) + at, word  # behind the command, the script and the number of keys
         try:
-            return self._execute(client, "EVALSHA", self.sha, keys, args)
+            return self._execute(client, "EVALSHA", self.sha, keys, args, **how)
         except redis.exceptions.NoScriptError:
             require_version(client)
-            return self._execute(client, "EVAL", self.text, keys, args)
+            return self._execute(client, "EVAL", self.text, keys, args, **how)
 
     def _refused(self, client: Any, key: Any, commands: Sequence[str]) -> Sequence[bytes]:
         found: Sequence[bytes] = self._execute(client, "EVAL", load("checkRights-1.lua").text, [key], commands)
         return found
 
-    def _execute(self, client: Any, command: str, script: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:
+    def _execute(
+        self, client: Any, command: str, script: str, keys: Sequence[Any], args: Sequence[Any], **how: Any
+    ) -> Any:
         # The name of a queue may have bytes that are no UTF-8, as ids may.
         words = [id_to_bytes(word) if isinstance(word, str) else word for word in (*keys, *args)]
         try:
-            return client.execute_command(command, script, len(keys), *words, NEVER_DECODE=True)
+            return client.execute_command(command, script, len(keys), *words, NEVER_DECODE=True, **how)
         except redis.ResponseError as error:
             if "-READONLY " in str(error):  # as Redis before 7 has it, within an error of the script
                 raise redis.exceptions.ReadOnlyError(str(error)) from error

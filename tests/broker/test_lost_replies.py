@@ -8,8 +8,10 @@ from dramatiq.errors import ConnectionClosed
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq import EchoMQBroker, QueueCounts
 from dramatiq_echomq.broker.shares import Share
+from dramatiq_echomq.protocol import interruptible
+from dramatiq_echomq.protocol.scripts import load
 
 from ..support.brokers import lines
 from ..support.faults import Faults
@@ -44,6 +46,41 @@ def test_a_message_whose_reply_is_lost_is_enqueued_once(client, proxy, lossy):
     assert proxy.lost == [b"EVALSHA"]
     assert client.lrange("emq:q:wait", 0, 0) == [id_of(job).encode()]
     assert client.llen("emq:q:wait") == 2
+
+
+@pytest.mark.skipif(not interruptible._NEEDS_NO_NAME, reason="older versions of redis-py send commands themselves")
+@pytest.mark.parametrize("options", [{}, {"broker_priority": 2}], ids=["plain", "priority"])
+def test_a_message_whose_job_has_run_and_was_not_kept_is_not_enqueued_again(client, proxy, lossy, monkeypatch, options):
+    worker, ran = EchoMQBroker(client=client, middleware=[], keep_completed=0), []
+
+    def run_it(_):
+        """What happens while the client waits before it sends the call again."""
+        consumer, messages = take(worker, 5)
+        for message in messages:
+            ran.append(message.args)
+            consumer.ack(message)
+
+    monkeypatch.setattr("redis.retry.sleep", run_it)
+    add(lossy, "earlier")
+    proxy.lose(b"EVALSHA")
+    add(lossy, "lost", **options)
+
+    assert proxy.lost == [b"EVALSHA"]
+    assert ran == [("earlier",), ("lost",)]
+    assert worker.get_queue_message_counts("q") == QueueCounts(0, 0, 0, 0, 0, 0, 0)
+
+
+def test_of_a_call_that_may_have_been_made_before_is_added_what_is_new(client):
+    def add_again(*job_ids: str) -> int:
+        jobs = [value for job_id in job_ids for value in (job_id, "work", "[]", "{}", "0", "0")]
+        return load("addJobs-1.lua")(client, ["emq:q:meta"], ["emq:q:", 0, "echomq:1", 2, *jobs])
+
+    assert add_again("a", "b") == 2
+    client.delete("emq:q:a", "emq:q:wait")  # it has run
+
+    assert add_again("a", "b", "c") == 1
+    found = state(client)
+    assert (found["wait"], "a" in found, "c" in found, found["id"]) == (["c"], False, True, "3")
 
 
 def test_jobs_whose_reply_is_lost_are_given_again(client, proxy, lossy):

@@ -4,13 +4,15 @@ Adds jobs to a queue: all of them, or none.
 KEYS  1 meta
 ARGV  1 key prefix of the queue, with its last colon  2 the time in ms, or 0 for the server's
       3 what `version` of the meta becomes when there is none
-      4 1 to look at the types of all keys that may be written, 0 of none: the caller did not long ago
+      4 1 to look at the types of all keys that may be written, 0 of none: the caller did not long ago;
+        2 when the call may have been made before: then the newest events are looked at as well
       5 and on: six for each job:
         id, name, data, opts as a JSON object,
         when it is due in ms, or + and in how many ms, or 0 for now,
         priority, 0 for none, or `first`: fetched before all that wait now
 
-Returns how many were added. Those that are there already are not: the call was sent twice.
+Returns how many were added. Those that are there already are not: the call was sent twice. Nor are those
+that an event tells of: they have run meanwhile, and were not kept.
 
 Cost: O(log N) in the jobs delayed or prioritized, for each job.
 --]]
@@ -22,10 +24,11 @@ Cost: O(log N) in the jobs delayed or prioritized, for each job.
 --- include queue/time
 --- include queue/add
 --- include queue/wake
+--- include rarely queue/told
 
 local FIRST_JOB, PER_JOB = 5, 6
 
-local prefix, timestamp, looks_at_all = ARGV[1], time_in_ms(ARGV[2]), ARGV[4] == "1"
+local prefix, timestamp, looks_at_all = ARGV[1], time_in_ms(ARGV[2]), ARGV[4] ~= "0"
 local queue = common_keys(prefix)
 if looks_at_all then
   add_job_keys(queue)
@@ -35,7 +38,7 @@ if refused then
   return refused
 end
 
-local added, wakes = 0, false
+local added, wakes, added_before = 0, false, ARGV[4] == "2" and ids_told_of(queue, "added")
 for at = FIRST_JOB, #ARGV, PER_JOB do
   local id, name, data, opts, when, priority = unpack(ARGV, at, at + PER_JOB - 1)
   local key = prefix .. id
@@ -44,7 +47,7 @@ for at = FIRST_JOB, #ARGV, PER_JOB do
   if is_new and not queue.is_paused then
     queue.waiting_list = queue.wait
   end
-  if is_new or redis.call("EXISTS", key) == 0 then
+  if (is_new or redis.call("EXISTS", key) == 0) and not (added_before and added_before[id]) then
     local due, wait, is_first = 0, 0, priority == "first"
     if when ~= "0" then
       due = when:sub(1, 1) == "+" and timestamp + number(when) or number(when)

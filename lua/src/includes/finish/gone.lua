@@ -1,13 +1,8 @@
 -- What the end of a job whose hash is gone means: somebody removed it while it ran, or Redis has evicted it. Needs:
 --- include values
 --- include queue/drop
+--- include queue/newest_events
 --- include rarely finish/next_job
-
-local NEWEST_EVENTS = 1000 -- among which is searched what a job that is gone cannot tell any more
-
-local function newest_events(queue)
-  return attempt("XREVRANGE", queue.events, "+", "-", "COUNT", NEWEST_EVENTS) or {}
-end
 
 -- The value that follows a name in the fields of an event, or nil.
 local function value_in(fields, name)

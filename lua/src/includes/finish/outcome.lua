@@ -1,19 +1,10 @@
 -- What finishing a job comes to when its worker cannot finish it. Needs:
 --- include values
+--- include queue/told
 --- include finish/gone
 --- include rarely parents/children
 
 local NOT_OWNED, GONE, FINISHED, FAILED_INSTEAD = 0, -1, 1, 2
-
--- Whether the newest events tell that a job, which is gone by now, has ended so.
-local function is_told_of(queue, id, event)
-  for _, entry in ipairs(newest_events(queue)) do
-    if entry[2][2] == event and entry[2][4] == id then
-      return true
-    end
-  end
-  return false
-end
 
 -- Whether a job has ended so with this `ats` and `stc`: nobody fetched it since, no check has failed it.
 local function has_ended(queue, job, target, value)
@@ -44,5 +35,5 @@ local function outcome_without_job(queue, job, how)
     local _, fault = end_gone_job(queue, id, how.timestamp)
     return GONE, { fault }
   end
-  return is_told_of(queue, id, target) and FINISHED or GONE
+  return ids_told_of(queue, target)[id] and FINISHED or GONE
 end
