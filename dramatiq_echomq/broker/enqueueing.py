@@ -36,7 +36,7 @@ def with_job_id(message: Message[Any], delay: int | None) -> tuple[Message[Any],
     """Return a copy of a message that knows the id of its job, and when that is due."""
     wait = min(max(int(delay), 0), LARGEST_NUMBER) if delay is not None else 0
     due = due_of(message) if delay is None else 0
-    eta = current_millis() + wait if wait else due
+    eta = min(current_millis() + wait, LARGEST_NUMBER) if wait else due
     options = {JOB_ID_OPTION: str(uuid4()), **({"eta": eta} if eta else {})}
     return message.copy(queue_name=q_name(message.queue_name), options=options), When(due, wait)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from datetime import datetime, timedelta, timezone
 
@@ -11,8 +12,9 @@ from freezegun import freeze_time
 from dramatiq_echomq import EchoMQBroker, StalledChecker
 from dramatiq_echomq.broker.jobs import NewJob
 from dramatiq_echomq.broker.queue import Fetch
+from dramatiq_echomq.validation import LARGEST_NUMBER
 
-from ..support.job_data import JOB, ack, add, id_of, nack, take
+from ..support.job_data import JOB, ack, add, id_of, message, nack, take
 from ..support.queue_data import DAY, event, put, state
 
 MONTH = timedelta(days=30)
@@ -35,6 +37,16 @@ def test_messages_of_one_ms_keep_their_order_beyond_the_4096_places_that_it_has(
     assert client.zscore("emq:q:delayed", "e") == (due + 2) * 4096 - 2
     assert client.zscore("emq:q:delayed", "c") == (due + 2) * 4096 + 2
     assert event("delayed", "c", delay=str(due)) in state(client)["events"]
+
+
+@pytest.mark.parametrize("delay", [LARGEST_NUMBER, sys.maxsize, 1e300])
+def test_a_delay_without_end_is_the_longest_that_there_is(client, broker, delay):
+    """Some park a message like that."""
+    sent = [add(broker, delay=delay), *broker.enqueue_many([(message(), delay)])]
+
+    assert [each.options["eta"] for each in sent] == [LARGEST_NUMBER] * 2
+    assert take(broker)[1] == []
+    assert client.zcard("emq:q:delayed") == 2
 
 
 @pytest.mark.parametrize("score", [float("inf"), 2.0**75, 2.0**66])
