@@ -31,15 +31,18 @@ class Connections:
 
     @classmethod
     def read(cls, client: Any, prefix: str) -> Connections | None:
-        """Return them, or None where Redis does not say: without the right to
+        """Return those in the database of a client, for others have queues of
+        the same names.  None where Redis does not say: without the right to
         ``CLIENT LIST``, or behind a proxy.
         """
         try:
             rows = _clients(client)
         except (redis.ResponseError, redis.exceptions.RedisClusterException):
             return None
-        found = cls({}, {})
+        found, database = cls({}, {}), _database_of(client)
         for row in rows:
+            if int(row.get("db", database)) != database:
+                continue
             queue_name, worker_name = _parse(row.get("name", ""), prefix)
             worker = WorkerInfo(worker_name, row.get("addr", ""), int(row.get("age", 0)), int(row.get("idle", 0)))
             if queue_name:
@@ -65,6 +68,11 @@ class Connections:
             and all(registration.name != each.name for each in named)
         ]
         return (*named, *own)
+
+
+def _database_of(client: Any) -> int:
+    pool = getattr(client, "connection_pool", None)
+    return 0 if pool is None else int(pool.connection_kwargs.get("db") or 0)  # a cluster has but one
 
 
 def _clients(client: Any) -> list[dict[str, str]]:

@@ -11,6 +11,7 @@ import redis
 
 from dramatiq_echomq import QueueInspector, QueueNotFound, QueueRefused, SettingError, StalledChecker
 from dramatiq_echomq.inspection.records import JobCounts, RateLimit, WorkerInfo
+from dramatiq_echomq.inspection.workers import Connections
 
 from ..support.brokers import working
 from ..support.operator_data import MESSAGE_ID, put_busy_queue
@@ -133,6 +134,19 @@ def test_workers_of_a_broker_are_named_as_long_as_they_are_connected(client, bro
         assert worker.name == f"{socket.gethostname()}:{os.getpid()}"
         wait_until(lambda: [queue.workers for queue in inspector.queues()] == [inspector.workers("q")])
     wait_until(lambda: not inspector.workers("q"))
+
+
+def test_workers_of_another_database_are_none_of_a_queue(client, redis_url):
+    """There may be a queue of the same name: staging beside production, say."""
+    put(client, wait=["a"], jobs={"a": {}})
+    name = f"emq:{base64.b64encode(b'q').decode()}:w:host:12"
+    with redis.Redis.from_url(redis_url, client_name=name) as worker:
+        parameters = worker.connection_pool.connection_kwargs
+        parameters["db"] = int(parameters.get("db") or 0) + 1
+        worker.ping()
+
+        assert QueueInspector(client).workers("q") == ()
+        assert [each.name for each in Connections.read(worker, "emq").workers_of("q", [])] == ["host:12"]
 
 
 def test_workers_are_unknown_where_redis_does_not_say(client, redis_url):
