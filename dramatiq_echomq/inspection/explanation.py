@@ -126,7 +126,7 @@ def _what_next(queue: QueueInfo, details: JobDetails, active: ActiveJob | None) 
     elif job.state == "active":
         yield from _next_of_active(queue, details, active)
     elif job.state == "delayed":
-        yield f"It is due at {moment(job.due_at)} UTC, in {duration(max((job.due_at or 0) - queue.at, 0))}."
+        yield _when_due(job, queue.at)
         yield from _obstacles(queue)
     elif job.state == "waiting-children":
         yield f"It waits for other jobs of its flow: {details.children_left} are left."
@@ -136,9 +136,26 @@ def _what_next(queue: QueueInfo, details: JobDetails, active: ActiveJob | None) 
         yield "Nothing."
     else:
         obstacles = list(_obstacles(queue))
-        yield from obstacles or ["The next worker that is free, and has no job before it, fetches it."]
+        yield from obstacles or [_next_fetch(job)]
     if job.state not in ("completed", "failed") and job.deferred_failure:
         yield f"The worker that fetches it fails it: {job.deferred_failure}."
+
+
+def _when_due(job: JobInfo, now: int) -> str:
+    due = job.due_at or 0
+    if due > now:
+        return f"It is due at {moment(due)} UTC, in {duration(due - now)}."
+    return f"It has been due for {duration(now - due)}, since {moment(due)} UTC, and waits for a worker to look."
+
+
+def _next_fetch(job: JobInfo) -> str:
+    """A worker process of EchoMQBroker runs one job at a time of those that have stalled before."""
+    if job.stalls:
+        return (
+            "It has stalled before: the next worker that is free, and has no job before it, fetches it if it runs no "
+            "other such job, or if many of them wait."
+        )
+    return "The next worker that is free, and has no job before it, fetches it."
 
 
 def _obstacles(queue: QueueInfo) -> Iterator[str]:

@@ -109,8 +109,15 @@ class QueueInfo:
 
     @property
     def lacks_workers(self) -> bool:
-        """Whether jobs wait or are active, and no worker is connected."""
-        return self.workers == () and bool(self.counts.waiting or self.counts.active)
+        """Whether jobs wait, are due or are active, and no worker is connected."""
+        return self.workers == () and bool(self.counts.waiting or self.counts.active or self.overdue_for is not None)
+
+    @property
+    def overdue_for(self) -> int | None:
+        """For how long a delayed job has been due that nobody has looked for;
+        None when none is.
+        """
+        return self.at - self.next_due if self.next_due and self.next_due <= self.at else None
 
 
 @dataclass(frozen=True)

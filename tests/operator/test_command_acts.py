@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import click
 import dramatiq
@@ -156,8 +157,27 @@ def test_the_doctor_says_that_nobody_runs_the_jobs_there_are(client, command):
     found = command("doctor", "q")
 
     assert found.code == 1
-    assert found.out.startswith("no-worker: jobs wait or are active, and no worker is connected")
+    assert found.out.startswith("no-worker: jobs wait, are due or are active, and no worker is connected")
     assert "(1 waiting, 1 active).\n    to do: start a worker" in found.out
+
+
+def test_a_job_that_is_due_and_that_nobody_takes_is_told_by_every_verb(client, command):
+    put(client, jobs={"a": {}}, delayed={"a": (NOW - 60_000) * 4096}, meta={"version": "echomq:1"})
+
+    (finding,) = command("doctor", "q", "--json").data
+    explained = command("explain", "q", "a").out
+
+    assert finding["kind"] == "no-worker"
+    assert finding["detail"].startswith("0 waiting, 0 active, a delayed one due for ")
+    assert "no worker" in command("status").out
+    assert re.search(r"Next: It has been due for \d.* since 2023-11-14 22:12:20 UTC, and waits for a worker", explained)
+    assert "Next: No worker of this queue is connected" in explained
+
+
+def test_a_job_that_will_be_due_needs_no_worker_yet(client, command):
+    put(client, jobs={"a": {}}, delayed={"a": 2**55}, meta={"version": "echomq:1"})
+
+    assert command("doctor", "q").code == 0
 
 
 @pytest.fixture

@@ -56,6 +56,25 @@ def test_explain_says_what_comes_next(client, command, structures, expected):
     assert expected in command("explain", "q", "a").out
 
 
+@pytest.mark.usefixtures("worker_of_q")
+@pytest.mark.parametrize("place", [{"wait": ["a"]}, {"prioritized": {"a": 1}}])
+@pytest.mark.parametrize(
+    ("stalls", "expected"),
+    [
+        ("0", "Next: The next worker that is free, and has no job before it, fetches it.\n"),
+        (
+            "1",
+            "Next: It has stalled before: the next worker that is free, and has no job before it, fetches it if it "
+            "runs no other such job, or if many of them wait.\n",
+        ),
+    ],
+)
+def test_explain_says_who_fetches_a_job_that_waits(client, command, place, stalls, expected):
+    put(client, jobs={"a": {"stc": stalls}}, **place)
+
+    assert expected in command("explain", "q", "a").out
+
+
 @pytest.mark.parametrize(
     "place", [{"wait": ["a"]}, {"delayed": {"a": 2**55}}, {"active": ["a"], "locks": ["a"]}, {"completed": {"a": 1}}]
 )

@@ -10,6 +10,7 @@ from ...settings import Settings
 from ..actions import act, batch_size_for, set_paused
 from ..inspector import QueueInspector
 from ..records import ActionResult
+from ..words import duration
 from .census import Progress
 from .findings import Finding
 from .jobs import examine_jobs
@@ -82,7 +83,8 @@ class QueueDoctor:
         if info.counts.paused and not info.paused:
             yield Finding("paused-left", f"{info.counts.paused:,} of them")
         if info.lacks_workers:
-            yield Finding("no-worker", f"{info.counts.waiting:,} waiting, {info.counts.active:,} active")
+            due = "" if info.overdue_for is None else f", a delayed one due for {duration(info.overdue_for)}"
+            yield Finding("no-worker", f"{info.counts.waiting:,} waiting, {info.counts.active:,} active{due}")
 
     def _repair(self, keys: QueueKeys, kind: str, ids: list[bytes]) -> list[str]:
         args = [keys.base, scripts.TIME, kind, *ids]

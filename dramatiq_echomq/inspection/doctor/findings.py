@@ -69,8 +69,8 @@ MEANINGS = {
         "they go back to wait, in front",
     ),
     "no-worker": (
-        "jobs wait or are active, and no worker is connected, or none that names its connection as BullMQ's do: "
-        "nobody runs them, and perhaps nobody brings back what dead workers held",
+        "jobs wait, are due or are active, and no worker is connected, or none that names its connection as BullMQ's "
+        "do: nobody runs them, and perhaps nobody brings back what dead workers held",
         "start a worker, with StalledCheckerMiddleware in its broker",
     ),
     "refused": (
