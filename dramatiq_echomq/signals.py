@@ -100,8 +100,9 @@ class StalledSignals(Middleware):
           broker(Broker)
           queue_name(str)
           worker(str): Its host and process id.
-          job_ids(Sequence[str]): The jobs of the queue that it ran, the
-            oldest first; perhaps none.
+          job_ids(Sequence[str]): The jobs of the queue that it held locks
+            of, the oldest first.  Perhaps none: it was idle, or its locks had
+            ended before.
         """
 
     def after_locks_renewed(self, broker: Broker, *, smallest_ttl: int) -> None:

@@ -13,7 +13,7 @@ from ..inspection.words import check_summary
 from ..protocol.clients import REDIS_ERRORS
 from ..protocol.logtext import on_one_line, printable
 from ..protocol.records import StalledCheck
-from ..recovery.crashes import CrashWatch, crash_text
+from ..recovery.crashes import CrashWatch, crash_text, nothing_held_text
 from ..recovery.report_only import StalledReporter
 from ..recovery.sweeper import Sweeper
 from .session import Session, any_queues, plain, with_session
@@ -66,7 +66,8 @@ class Sweeps:
             settings=session.settings,
             queue_names=self.queue_names,
             check=self.check_now,
-            crash_seen=lambda *crash: self.tell(crash_text(*crash)),
+            crash_seen=self._tell_crash,
+            nothing_held=lambda *idle: self.tell(nothing_held_text(*idle)),
             cannot_look=self.tell,
         )
         self._names = list(dict.fromkeys(queue_names))
@@ -137,6 +138,10 @@ class Sweeps:
     def tell(self, text: str) -> None:
         """Print a line: to stderr, so that stdout has only what checks did."""
         print(f"{_now()} {printable(text)}", file=sys.stderr, flush=True)
+
+    def _tell_crash(self, queue_name: str, worker: str, job_ids: tuple[str, ...]) -> None:
+        if job_ids:
+            self.tell(crash_text(queue_name, worker, job_ids))
 
     def _tell_check(self, check: StalledCheck) -> None:
         if not (check.recovered or check.failed or check.marked or check.dropped or check.hold or check.oddities):

@@ -55,6 +55,8 @@ class CrashWatch:
         not be done.  It must not raise.
       crash_seen(Callable): Told of each queue of a worker that is gone: the
         name of the queue, of the worker, and the ids of the jobs that it held.
+      nothing_held(Callable): Told of each worker that is gone and held no lock
+        in some of its queues: its name, and theirs.
       cannot_look(Callable): Told why, when it cannot work here.
     """
 
@@ -66,6 +68,7 @@ class CrashWatch:
         queue_names: Callable[[], Iterable[str]],
         check: Callable[[str], bool],
         crash_seen: Callable[[str, str, tuple[str, ...]], None],
+        nothing_held: Callable[[str, tuple[str, ...]], None],
         cannot_look: Callable[[str], None],
     ) -> None:
         self.logger: Logger = get_logger(__name__, type(self))
@@ -74,6 +77,7 @@ class CrashWatch:
         self.queue_names = queue_names
         self.check = check
         self.crash_seen = crash_seen
+        self.nothing_held = nothing_held
         self.cannot_look = cannot_look
 
     def look(self) -> float:
@@ -112,10 +116,14 @@ class CrashWatch:
         others = {text for _, _, rest in registered for text in rest} - suspected
         workers = [*_decoded(suspected).items(), *share_of(_decoded(others)).items()]
         absent = self._absent(server_of(self.client, throttle), dict(workers))
+        queues_without_locks: dict[str, list[str]] = {}
         for keys, missing, rest in registered:
             texts = [text for text in (*missing, *rest) if text in absent]
             if texts:
-                self._release(keys, texts[:CONNECTIONS_PER_LOOK])
+                for worker in self._release(keys, texts[:CONNECTIONS_PER_LOOK]):
+                    queues_without_locks.setdefault(worker, []).append(keys.queue_name)
+        for worker, queue_names in queues_without_locks.items():
+            self.nothing_held(worker, tuple(queue_names))
         return PERIOD
 
     def _absent(self, server: Any, workers: dict[bytes, WorkerRegistration]) -> set[bytes]:
@@ -135,7 +143,10 @@ class CrashWatch:
         run_id = server.info("server").get("run_id")
         return {text for text, worker in absent.items() if worker.run_id == run_id}
 
-    def _release(self, keys: QueueKeys, texts: list[bytes]) -> None:
+    def _release(self, keys: QueueKeys, texts: list[bytes]) -> list[str]:
+        """Recover what those of some workers that are gone held in a queue, and
+        return the names of those that held nothing.
+        """
         jobs: dict[bytes, list[str]] = {}
         offset, anchor = 0, b""
         grace, batch = self.settings.crash_grace, self.settings.batch_size
@@ -145,17 +156,19 @@ class CrashWatch:
                 offset, anchor, *lists = self._run("releaseCrashed-1.lua", keys.workers, *args)
             except QueueRefused as error:  # the checks tell what is wrong with it
                 self.logger.debug("Could not look at queue %r: %s", keys.queue_name, error)
-                return
+                return []
             for text, *ids in lists:
                 jobs.setdefault(text, []).extend(id_to_text(job_id) for job_id in ids)
             texts = list(jobs)
+        names = {text: worker.name if (worker := WorkerRegistration.decode(text)) else "" for text in jobs}
         for text, job_ids in jobs.items():
-            worker = WorkerRegistration.decode(text)
-            self.crash_seen(keys.queue_name, worker.name if worker else "", tuple(dict.fromkeys(job_ids)))
-        if any(jobs.values()) and not self.check(keys.queue_name):
-            return  # still registered, and missing anew: it is seen to after another grace
-        if jobs:
+            self.crash_seen(keys.queue_name, names[text], tuple(dict.fromkeys(job_ids)))
+        # Also where nothing was released: locks that had ended before leave jobs that are to be marked.
+        has_checked = not jobs or self.check(keys.queue_name)
+        if jobs and (has_checked or not any(jobs.values())):
             self.client.zrem(keys.workers, *jobs)
+        # else: still registered, and missing anew. It is seen to after another grace
+        return list(dict.fromkeys(names[text] for text, job_ids in jobs.items() if not job_ids))
 
     def _run(self, script: str, key: str, *args: Any) -> Any:
         return load(script)(self.client, [key], args)
@@ -163,10 +176,20 @@ class CrashWatch:
 
 def crash_text(queue_name: str, worker: str, job_ids: tuple[str, ...]) -> str:
     """Say what a worker that is gone held of a queue."""
-    gone = f"Worker {on_one_line(worker)} is gone, its connection to Redis has closed."
-    if not job_ids:
-        return f"{gone} It ran no job of queue {queue_name!r}."
-    return f"{gone} {counted(len(job_ids), 'job')} of queue {queue_name!r} that it ran: {ids_text(job_ids)}"
+    jobs = f"{counted(len(job_ids), 'job')} of queue {queue_name!r} that it ran"
+    return f"{_gone(worker)} {jobs}: {ids_text(job_ids)}"
+
+
+def nothing_held_text(worker: str, queue_names: tuple[str, ...]) -> str:
+    """Say that a worker that is gone held nothing of some queues.  It may have
+    been idle, or its locks have ended before it was seen to be gone.
+    """
+    queues = f"queue{'s' if len(queue_names) > 1 else ''} {ids_text(queue_names)}"
+    return f"{_gone(worker)} It holds no lock in {queues} (any more)."
+
+
+def _gone(worker: str) -> str:
+    return f"Worker {on_one_line(worker)} is gone, its connection to Redis has closed."
 
 
 def _decoded(texts: set[bytes]) -> dict[bytes, WorkerRegistration]:

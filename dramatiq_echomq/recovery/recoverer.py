@@ -72,6 +72,7 @@ class Recoverer:
             queue_names=self.queue_names,
             check=self.check_now,
             crash_seen=self._tell_crash,
+            nothing_held=self.log.nothing_held,
             cannot_look=self.log.cannot_look,
         )
         self.notices: Notices = Notices(client, settings.prefix)
@@ -206,7 +207,8 @@ class Recoverer:
         )
 
     def _tell_crash(self, queue_name: str, worker: str, job_ids: tuple[str, ...]) -> None:
-        self.log.crash_seen(queue_name, worker, job_ids)
+        if job_ids:
+            self.log.crash_seen(queue_name, worker, job_ids)
         send_signal(self.broker, "after_crash_seen", queue_name, worker, job_ids)
 
     def _tell(self, check: StalledCheck) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from logging import Logger
 
@@ -8,7 +7,7 @@ from dramatiq.logging import get_logger
 
 from ..protocol.logtext import counted, ids_text, on_one_line
 from ..protocol.records import StalledCheck
-from .crashes import crash_text
+from .crashes import crash_text, nothing_held_text
 
 #: How many odd jobs are remembered, so that each is told once.
 ODDITIES_REMEMBERED = 10_000
@@ -50,9 +49,12 @@ class ReportLog:
         self._log_oddities(check)
 
     def crash_seen(self, queue_name: str, worker: str, job_ids: tuple[str, ...]) -> None:
-        """Log that a worker is gone: a warning when it held jobs of the queue."""
-        level = logging.WARNING if job_ids else logging.INFO
-        self.logger.log(level, "%s", crash_text(queue_name, worker, job_ids))
+        """Log that a worker is gone that held jobs of a queue."""
+        self.logger.warning("%s", crash_text(queue_name, worker, job_ids))
+
+    def nothing_held(self, worker: str, queue_names: tuple[str, ...]) -> None:
+        """Log that a worker is gone that held nothing of some queues."""
+        self.logger.info("%s", nothing_held_text(worker, queue_names))
 
     def cannot_look(self, text: str) -> None:
         """Log that crashed workers are not looked for."""
