@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import click
 
 from ..errors import EchoMQError, JobNotFound
@@ -48,13 +50,18 @@ def _has(inspector: QueueInspector, queue_name: str, job_id: str) -> bool:
     return True
 
 
+def _usual_times(text: str) -> str:
+    """Write the times in a text as those in front of it."""
+    return re.sub(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z", r"\1 \2", text)
+
+
 def _lines(story: Explanation) -> list[str]:
     job = story.job
     lines = [f"Job {job.job_id} of queue {job.queue_name}: {on_one_line(job.name)}({arguments(job, 200)})"]
     if job.message_id not in ("", job.job_id):
         lines.append(f"Message: {job.message_id}")
-    lines += [f"Now: {story.where}", *(f"Next: {line}" for line in story.next), "Story:"]
-    lines += [f"  {moment(event.at)}  {on_one_line(event.text)}" for event in story.story]
+    lines += [f"Now: {story.where}", *(f"Next: {line}" for line in story.next), "Story, in UTC:"]
+    lines += [f"  {moment(event.at)}  {_usual_times(on_one_line(event.text))}" for event in story.story]
     lines += [f"  it said: {on_one_line(line)}" for line in story.log]
     if job.stacktrace:
         lines += ["Stack trace:", *("  " + line.expandtabs() for line in job.stacktrace[-1].rstrip().splitlines())]

@@ -10,8 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from ..broker.broker import EchoMQBroker
 from ..migration import QueueMove, move_from_redis_broker, queues_of
+from ..protocol.clients import client_of
 from .exits import FOUND, MISUNDERSTOOD, OK, Failure
-from .session import Session, client_of, with_session
+from .session import Session, with_session
 
 
 @click.command()
@@ -29,7 +30,7 @@ def migrate(
     nothing is lost or doubled. Exits with 1 when messages were left, which old workers run or nobody can decode.
     """
     new = _new_broker(session, app)
-    client = client_of(from_url, "--from-url") if from_url else session.client
+    client = session.client if from_url is None else client_of(from_url, "--from-url")
     old = RedisBroker(client=client, namespace=namespace, middleware=[])
     names = list(queue_names) or queues_of(old)
     is_quiet = session.as_json or not session.console.is_terminal

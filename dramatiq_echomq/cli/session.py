@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from rich.console import Console
 
-from ..errors import SettingError
 from ..inspection.inspector import QueueInspector
-from ..protocol.clients import DEFAULT_URL, client_from, client_with
+from ..protocol.clients import DEFAULT_URL, client_of, client_with
 from ..recovery.checker import StalledChecker
 from ..settings import Settings
 
@@ -93,7 +91,7 @@ def with_session(*settings: str) -> Callable[[Callable[..., Any]], Callable[...,
         @functools.wraps(verb)
         def wrapped(url: str | None, prefix: str | None, as_json: bool, **arguments: Any) -> Any:
             chosen = {name: arguments.pop(name) for name in settings}
-            client = client_with(client_of(url or DEFAULT_URL, _source_of_url()), resending=0)
+            client = client_with(client_of(url, "--url"), resending=0)
             session = Session(client, Settings.load(source="option", prefix=prefix, **chosen), as_json)
             try:
                 return verb(session, **arguments)
@@ -103,27 +101,6 @@ def with_session(*settings: str) -> Callable[[Callable[..., Any]], Callable[...,
         return _with_options(wrapped, settings)
 
     return decorate
-
-
-def client_of(url: str, source: str) -> Any:
-    """Make a client.
-
-    Parameters:
-      url(str)
-      source(str): Where the URL came from.
-
-    Raises:
-      SettingError: When it is none.
-    """
-    try:
-        return client_from(None, url)
-    except SettingError as error:
-        raise SettingError(error.name, source, error.value, error.allowed) from None
-
-
-def _source_of_url() -> str:
-    source = click.get_current_context().get_parameter_source("url")
-    return "REDIS_URL" if source is ParameterSource.ENVIRONMENT else "--url"
 
 
 _SETTINGS = {
@@ -139,7 +116,7 @@ _SETTINGS = {
 def _with_options(verb: Callable[..., Any], settings: Iterable[str]) -> Callable[..., Any]:
     options = [
         *(_SETTINGS[name] for name in settings),
-        click.option("--url", envvar="REDIS_URL", metavar="URL", help=f"The Redis.  [REDIS_URL; else {DEFAULT_URL}]"),
+        click.option("--url", metavar="URL", help=f"The Redis.  [REDIS_URL; else {DEFAULT_URL}]"),
         click.option("--prefix", metavar="TEXT", help="What all keys begin with.  [DRAMATIQ_ECHOMQ_PREFIX; else emq]"),
         click.option("--json", "as_json", is_flag=True, help="Answer in JSON, for programs."),
     ]
@@ -151,7 +128,7 @@ def _with_options(verb: Callable[..., Any], settings: Iterable[str]) -> Callable
 def complete_queue(context: click.Context, parameter: click.Parameter, start: str) -> list[CompletionItem]:
     """Complete the name of a queue.  Never fails: there may be no Redis."""
     try:
-        client = client_from(None, context.params.get("url") or os.environ.get("REDIS_URL") or DEFAULT_URL)
+        client = client_of(context.params.get("url"))
         prefix = Settings.load(prefix=context.params.get("prefix")).prefix
         names = QueueInspector(client, prefix=prefix).queue_names()
     except Exception:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import os
 from logging import getLogger
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -58,12 +59,34 @@ def client_from(client: Any, url: str | None, **parameters: Any) -> Any:
     try:
         from_url = client_of_url(url)
     except (ValueError, TypeError, AttributeError):
-        allowed = "a Redis URL such as redis://localhost:6379/0, with any / ? # @ in a password percent-encoded"
+        if url == "":
+            raise SettingError("url", "keyword argument", url, f"a Redis URL such as {DEFAULT_URL}, or unset") from None
+        allowed = f"a Redis URL such as {DEFAULT_URL}, with any / ? # @ in a password percent-encoded"
         raise SettingError("url", "keyword argument", "(not shown, it may hold a password)", allowed) from None
     if not parameters:
         return from_url
     with unknown_ones_named(parameters):
         return client_of_url(url, **parameters)
+
+
+def client_of(url: str | None = None, option: str = "url") -> Any:
+    """Return a client of the Redis that a person has named, or else of the one
+    that ``REDIS_URL`` names, or else of the usual one.
+
+    Parameters:
+      url(str)
+      option(str): Where the URL came from, if there is one.
+
+    Raises:
+      SettingError: When it is none, with where it came from.
+    """
+    source = option
+    if url is None:
+        url, source = os.environ.get("REDIS_URL", DEFAULT_URL), "REDIS_URL"
+    try:
+        return client_from(None, url)
+    except SettingError as error:
+        raise SettingError(error.name, source, error.value, error.allowed) from None
 
 
 def client_of_url(url: str, **parameters: Any) -> redis.Redis:

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from flask import Flask
 
 from .. import __version__
-from ..protocol.clients import DEFAULT_URL, client_from, client_with
+from ..protocol.clients import client_from, client_of, client_with
 from ..settings import Settings
 from ..validation import require_client
 from . import acts, guard, looks, problems
@@ -51,12 +50,10 @@ def make_app(
     Raises:
       SettingError: When one of these cannot be used.  It is a ValueError.
     """
-    if client is None and url is None:
-        url = os.environ.get("REDIS_URL") or DEFAULT_URL
     settings = Settings.load(prefix=prefix, max_stalled_count=max_stalled_count, batch_size=batch_size)
     app = PageApp(__name__.rpartition(".")[0])
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = acts.LONGEST_FORM
-    given = client_from(client, url)
+    given = client_of() if client is None and url is None else client_from(client, url)
     require_client(given)
     hold(app, Backing(client_with(given, resending=0), settings, actions=actions, trusted_hosts=trusted_hosts))
     for part in (guard, looks, acts, problems):

@@ -61,7 +61,7 @@ class PageServer:
 
     def run(self, *, actions: bool) -> None:
         """Serve until SIGTERM or Ctrl-C, and log what whoever can connect may do."""
-        logger.info("The page is at %s, and %s.", self.address, _what_it_may(actions))
+        logger.info("The page is at %s and %s.", self.address, _what_it_may(actions))
         logger.warning(
             "The page has no login of its own: whoever can connect to it sees all jobs with their arguments%s. %s",
             " and can change them" if actions else "",

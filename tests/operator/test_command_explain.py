@@ -25,7 +25,8 @@ def test_explain_tells_each_stall_and_what_comes_next(client, command):
     ]
     assert "dramatiq-echomq resume q" in story["next"][0]
     out = command("explain", "q", "a").out
-    assert "stall 1 of at most 1" in out
+    assert "Story, in UTC:\n  2023-11-14 22:11:50  added\n" in out
+    assert "stall 1 of at most 1: held by host:7 since 2023-11-14 22:12:20, back to paused\n" in out
     assert "Now: in paused, waits for" in out
 
 

@@ -81,10 +81,25 @@ def test_redis_that_cannot_be_used_exits_with_4(client, command, capsys):
     assert command("jobs", "q").code == 4
 
 
-def test_a_bad_url_in_the_environment_is_said_to_come_from_there(capsys, monkeypatch):
-    monkeypatch.setenv("REDIS_URL", "localhost:6379")
+@pytest.mark.parametrize(("url", "shown"), [("localhost:6379", "'(not shown"), ("", "''")])
+def test_a_bad_url_in_the_environment_is_said_to_come_from_there(capsys, monkeypatch, url, shown):
+    monkeypatch.setenv("REDIS_URL", url)
     assert main(["status"]) == 2
-    assert "url (REDIS_URL) is " in capsys.readouterr().err
+    assert f"url (REDIS_URL) is {shown}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "source"), [(["status", "--url", ""], "--url"), (["migrate", "--from-url", ""], "--from-url")]
+)
+def test_an_empty_url_does_not_stand_for_the_usual_one(capsys, words, source):
+    assert main(words) == 2
+    expected = f"Error: url ({source}) is '', but it must be a Redis URL such as redis://localhost:6379/0, or unset\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_url_that_is_named_matters_and_not_that_of_the_environment(client, command, monkeypatch):
+    monkeypatch.setenv("REDIS_URL", "")
+    assert command("status").code == 0
 
 
 @pytest.mark.parametrize(

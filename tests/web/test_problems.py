@@ -178,6 +178,13 @@ def test_where_nothing_is_said_the_environment_says_which_redis(client, redis_ur
     assert "2 wait" in text_of(make_app().test_client().get("/").text)
 
 
+def test_an_empty_url_in_the_environment_is_refused_with_its_source(monkeypatch):
+    monkeypatch.setenv("REDIS_URL", "")
+
+    with pytest.raises(SettingError, match=r"^url .REDIS_URL. is '', but it must be a Redis URL"):
+        make_app()
+
+
 def test_many_looks_search_for_queues_once_in_a_while(client, pages, monkeypatch):
     put_busy_queue(client)
     monkeypatch.setattr("dramatiq_echomq.web.backing.NAMES_KNOWN_FOR", 600)
