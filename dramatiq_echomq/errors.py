@@ -50,11 +50,12 @@ class UnknownSetting(SettingError):
       name(str): What was written.
       source(str): Where, say ``keyword argument``.
       known(Collection[str]): The settings that there are.
+      hint(str): What to do instead, else the one that was probably meant.
     """
 
-    def __init__(self, name: str, source: str, known: Collection[str]) -> None:
+    def __init__(self, name: str, source: str, known: Collection[str], hint: str = "") -> None:
         similar = get_close_matches(name, known, n=1)
-        hint = f"did you mean {similar[0]}?" if similar else f"what there is: {', '.join(sorted(known))}"
+        hint = hint or (f"did you mean {similar[0]}?" if similar else f"what there is: {', '.join(sorted(known))}")
         ValueError.__init__(self, f"{_shown(name)} ({source}) is not known here; {hint}")
         self.name = name
         self.source = source

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from .errors import SettingError, UnknownSetting
 from .validation import require_milliseconds, require_prefix, require_share, require_whole_number
@@ -17,6 +17,13 @@ DJANGO_SETTING = "DRAMATIQ_ECHOMQ"
 #: The least ms that are of use.  What is less was meant in seconds.
 SHORTEST_LOCK = 100
 SHORTEST_TTL = 1_000
+
+#: Those that may be as short as anybody likes, and the ms below which they were probably meant in seconds.
+OF_ANY_LENGTH = ("stalled_interval", "crash_grace")
+SHORTEST_USUAL = 100
+
+#: What is looked for among the settings and is none.
+_CONNECTION = {"URL", "HOST", "PORT", "DB", "CLIENT", "USERNAME", "PASSWORD"}
 
 #: What stands for a switch in the environment, and for None where None is the default.
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -113,14 +120,16 @@ class Settings:
       SettingError: When one of these cannot be used.
     """
 
+    sources: ClassVar[Mapping[str, str]] = {}  # where they came from, as far as they were looked up
+
     prefix: str = _prefix("emq")
-    stalled_interval: int = _whole_number(30_000, minimum=1)
+    stalled_interval: int = _milliseconds(30_000, minimum=1)
     max_stalled_count: int = _whole_number(1, minimum=0)
     batch_size: int = _whole_number(1_000, minimum=1)
     max_recovered_share: float | None = _share_or_none()
     report_only: bool = _switch(False)
     crash_detection: bool = _switch(True)
-    crash_grace: int = _whole_number(3_000, minimum=1)
+    crash_grace: int = _milliseconds(3_000, minimum=1)
     lock_duration: int = _milliseconds(30_000, minimum=SHORTEST_LOCK)
     keep_completed: int = _whole_number(1_000, minimum=0)
     keep_failed: int | None = _whole_number_or_none(minimum=0)
@@ -148,17 +157,41 @@ class Settings:
         fields = {field.name: field.metadata for field in dataclasses.fields(cls)}
         _require_known(keywords, fields, source)
         environment, django = _environment(set(fields)), _django_settings(set(fields))
-        values = {}
+        found: dict[str, tuple[Any, str]] = {}
         for name, field in fields.items():
             if keywords.get(name) is not None:
-                values[name] = field["check"](name, keywords[name], source)
+                found[name] = keywords[name], source
             elif name in environment:
-                value = field["parse"](environment[name])
-                values[name] = field["check"](name, value, f"environment variable {_variable_of(name)}")
+                found[name] = field["parse"](environment[name]), f"environment variable {_variable_of(name)}"
             elif name in django:
-                key = f"Django setting {DJANGO_SETTING}[{name.upper()!r}]"
-                values[name] = field["check"](name, django[name], key)
-        return cls(**values)
+                found[name] = django[name], f"Django setting {DJANGO_SETTING}[{name.upper()!r}]"
+        values = {}
+        for name, (value, where) in found.items():
+            values[name] = _checked(name, value, where, fields[name]["check"])
+        settings = cls(**values)
+        object.__setattr__(settings, "sources", {name: where for name, (_, where) in found.items()})
+        return settings
+
+    def doubts(self) -> list[str]:
+        """Return a line for each duration that may be meant, but is so short
+        that it was probably meant in seconds.
+        """
+        return [
+            f"{name} ({self.sources.get(name, 'where it was set is not known')}) is {value} ms, which is very short. "
+            f"Durations are in ms: if {value} s are meant, it is {value * 1_000}."
+            for name in OF_ANY_LENGTH
+            if (value := getattr(self, name)) < SHORTEST_USUAL
+        ]
+
+
+def _checked(name: str, value: Any, source: str, check: Callable[[str, Any, str], Any]) -> Any:
+    try:
+        return check(name, value, source)
+    except SettingError as error:
+        if source.startswith("environment") and isinstance(value, str) and not value.strip():
+            allowed = f"{error.allowed}; unset the variable to have the default"
+            raise SettingError(error.name, error.source, error.value, allowed) from None
+        raise
 
 
 def _environment(known: set[str]) -> dict[str, str]:
@@ -190,4 +223,13 @@ def _django_settings(known: set[str]) -> dict[str, Any]:
 def _require_known(names: Iterable[Any], known: Collection[str], source: str) -> None:
     for name in names:
         if name not in known:
-            raise UnknownSetting(str(name), source, known)
+            raise UnknownSetting(str(name), source, known, _hint_for(str(name), known))
+
+
+def _hint_for(name: str, known: Collection[str]) -> str:
+    """Return what to do instead, or nothing where the names that there are say it."""
+    if name.removeprefix(ENVIRONMENT_PREFIX).upper() in _CONNECTION:
+        where = "give EchoMQBroker or StalledCheckerMiddleware a url or a client"
+        return f"how to connect is no setting: {where} (the command dramatiq-echomq reads REDIS_URL)"
+    meant = name.upper().replace("NAMESPACE", "PREFIX")
+    return f"did you mean {meant}?" if meant in known else ""

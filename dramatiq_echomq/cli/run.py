@@ -85,6 +85,8 @@ class Sweeps:
         names = ", ".join(self._names) or "all queues"
         doing = "Reporting on" if settings.report_only else "Checking"
         self.tell(f"{doing} {names} under {settings.prefix} every {settings.stalled_interval / 1000:g} s")
+        for doubt in settings.doubts():
+            self.tell(doubt)
 
     def queue_names(self) -> list[str]:
         if self._names:

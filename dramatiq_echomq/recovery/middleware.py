@@ -114,6 +114,8 @@ class StalledCheckerMiddleware(RecoveringMiddleware):
         recoverer = self.recoverer_for(broker, worker)
         if recoverer is not None:
             self.logger.info(recoverer.announcement())
+            for doubt in self.settings.doubts():
+                self.logger.warning("%s", doubt)
             self._sweepers[id(worker)] = sweeper_of(recoverer)
             self._sweepers[id(worker)].start()
 

@@ -92,8 +92,9 @@ def test_a_checker_brings_the_jobs_of_a_killed_worker_back_long_before_their_loc
         lock(client, "w1", "a")
         own, _ = connected(server.url, client, "w1")
         closed(client, own)
-        with started("run", "--json", url=server.url, DRAMATIQ_ECHOMQ_CRASH_GRACE="100") as process:
+        with started("run", "--json", url=server.url, DRAMATIQ_ECHOMQ_CRASH_GRACE="99") as process:
             assert "all queues under emq every 30 s" in process.stderr.readline()
+            assert "CRASH_GRACE) is 99 ms, which is very short." in process.stderr.readline()
             assert "Worker host:w1 is gone, its connection to Redis has closed. 1 job" in process.stderr.readline()
             assert json.loads(process.stdout.readline())["recovered_ids"] == ["a"]
             wait_until(lambda: registered(client) == {})

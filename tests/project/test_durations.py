@@ -10,9 +10,12 @@ from types import ModuleType, SimpleNamespace
 import dramatiq
 import pytest
 import redis
+from dramatiq.brokers.stub import StubBroker
 
 from dramatiq_echomq import EchoMQBroker, SettingError, Settings, StalledChecker, StalledCheckerMiddleware
 from dramatiq_echomq.validation import LARGEST_NUMBER
+
+from ..support.brokers import booted, lines
 
 #: Settings in ms, with the least that is of use.
 LEAST = {"lock_duration": 100, "dead_message_ttl": 1_000}
@@ -100,6 +103,32 @@ def test_seconds_in_the_settings_of_django_are_refused(monkeypatch, name):
     with pytest.raises(SettingError) as caught:
         StalledCheckerMiddleware()
     assert str(caught.value) == told(f"Django setting DRAMATIQ_ECHOMQ['{name.upper()}']", name, seconds(name))
+
+
+@pytest.mark.parametrize("name", sorted(ANY))
+def test_what_may_be_short_is_refused_with_its_unit_and_else_doubted(monkeypatch, name):
+    with pytest.raises(SettingError, match=r"but it must be a whole number of at least 1 ms$"):
+        Settings(**{name: 0})
+    monkeypatch.setenv(variable := f"DRAMATIQ_ECHOMQ_{name.upper()}", "5")
+    (line,) = Settings.load().doubts()
+    assert line == (
+        f"{name} (environment variable {variable}) is 5 ms, which is very short. "
+        "Durations are in ms: if 5 s are meant, it is 5000."
+    )
+    assert Settings.load(**{name: 30}).doubts()[0].startswith(f"{name} (keyword argument) is 30 ms")
+    assert Settings(**{name: 99}).doubts()[0].startswith(f"{name} (where it was set is not known) is 99 ms")
+    assert Settings.load(**{name: 100}).doubts() == Settings().doubts() == []
+
+
+def test_a_worker_warns_of_what_was_probably_meant_in_seconds_when_it_boots(client, caplog):
+    stub = StubBroker(middleware=[StalledCheckerMiddleware(client=client, stalled_interval=60, crash_grace=3)])
+    assert lines(caplog, "WARNING") == []
+    with booted(stub):
+        pass
+    assert [line.partition(",")[0] for line in lines(caplog, "WARNING") if "short" in line] == [
+        "stalled_interval (keyword argument) is 60 ms",
+        "crash_grace (keyword argument) is 3 ms",
+    ]
 
 
 def test_seconds_as_an_option_of_an_actor_are_refused_when_it_is_declared(broker):
