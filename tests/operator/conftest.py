@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import base64
+import io
 from collections.abc import Iterator
 
 import pytest
 import redis
+from rich.console import Console
 
 from dramatiq_echomq import QueueInspector
+from dramatiq_echomq.cli.session import Session
 from dramatiq_echomq.inspection.doctor.doctor import QueueDoctor
 
 from ..support.command_line import Command
@@ -45,3 +48,11 @@ def doctor(client, monkeypatch) -> QueueDoctor:
     monkeypatch.setattr("dramatiq_echomq.inspection.records.QueueInfo.lacks_workers", False)
     monkeypatch.setattr("dramatiq_echomq.inspection.doctor.doctor.examine_server", lambda _: [])
     return QueueDoctor(client)
+
+
+@pytest.fixture
+def terminal(monkeypatch) -> io.StringIO:
+    """What a terminal is shown."""
+    shown = io.StringIO()
+    monkeypatch.setattr(Session, "console", Console(file=shown, force_terminal=True, width=250))
+    return shown

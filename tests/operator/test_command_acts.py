@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import re
-
-import click
 import dramatiq
 import pytest
 from dramatiq import Message
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.brokers.stub import StubBroker
-from rich.console import Console
 
 from dramatiq_echomq import EchoMQBroker
-from dramatiq_echomq.cli.session import Session
 
 from ..support.operator_data import MESSAGE_ID, message_data, put_busy_queue
 from ..support.queue_data import NOW, put, state
@@ -135,68 +129,6 @@ def test_messages_are_moved_with_the_options_of_the_actors_of_an_app(client, com
     assert job["opts"]["maxStalledCount"] == 3
 
 
-@pytest.mark.usefixtures("worker_of_q")
-@pytest.mark.parametrize("answer", [(), ("--json",)], ids=["people", "programs"])
-def test_the_doctor_shows_what_it_repairs(client, command, answer):
-    put(client, jobs={"lost": {}}, active=["ghost"], meta={"version": "echomq:1"})
-
-    found = command("doctor", "q", *answer)
-    assert found.code == 1
-    assert "jobs that no list of the queue has" in found.out
-    done = command("doctor", "q", "--repair", "--yes", *answer)
-
-    assert done.code == 0
-    assert "ghost" in done.out
-    assert state(client)["wait"] == ["lost"]
-    assert command("doctor", "q", *answer).code == 0
-
-
-def test_the_doctor_says_that_nobody_runs_the_jobs_there_are(client, command):
-    put(client, jobs={"a": {}, "b": {}}, active=["a"], wait=["b"], locks=["a"], meta={"version": "echomq:1"})
-
-    found = command("doctor", "q")
-
-    assert found.code == 1
-    assert found.out.startswith("no-worker: jobs wait, are due or are active, and no worker is connected")
-    assert "(1 waiting, 1 active).\n    to do: start a worker" in found.out
-
-
-def test_a_job_that_is_due_and_that_nobody_takes_is_told_by_every_verb(client, command):
-    put(client, jobs={"a": {}}, delayed={"a": (NOW - 60_000) * 4096}, meta={"version": "echomq:1"})
-
-    (finding,) = command("doctor", "q", "--json").data
-    explained = command("explain", "q", "a").out
-
-    assert finding["kind"] == "no-worker"
-    assert finding["detail"].startswith("0 waiting, 0 active, a delayed one due for ")
-    assert "no worker" in command("status").out
-    assert re.search(r"Next: It has been due for \d.* since 2023-11-14 22:12:20 UTC, and waits for a worker", explained)
-    assert "Next: No worker of this queue is connected" in explained
-
-
-def test_a_job_that_will_be_due_needs_no_worker_yet(client, command):
-    put(client, jobs={"a": {}}, delayed={"a": 2**55}, meta={"version": "echomq:1"})
-
-    assert command("doctor", "q").code == 0
-
-
-@pytest.fixture
-def terminal(monkeypatch) -> io.StringIO:
-    """What a terminal is shown."""
-    shown = io.StringIO()
-    monkeypatch.setattr(Session, "console", Console(file=shown, force_terminal=True, width=250))
-    return shown
-
-
-def test_on_a_terminal_one_sees_how_far_the_doctor_is(client, command, terminal):
-    put(client, jobs={name: {} for name in "abc"}, meta={"version": "echomq:1"})
-
-    assert command("doctor", "q").code == 1
-
-    assert "looking again, nowhere: " in terminal.getvalue()
-    assert "jobs that no list of the queue has" in terminal.getvalue()
-
-
 def test_on_a_terminal_one_sees_how_far_a_retry_of_many_is(client, command, terminal, monkeypatch):
     monkeypatch.setattr("dramatiq_echomq.cli.actions.MANY", 3)
     put(client, jobs={name: {} for name in "abc"}, failed=dict.fromkeys("abc", 1), meta={"version": "echomq:1"})
@@ -205,18 +137,3 @@ def test_on_a_terminal_one_sees_how_far_a_retry_of_many_is(client, command, term
 
     assert "100%" in terminal.getvalue()
     assert sorted(state(client)["wait"]) == ["a", "b", "c"]
-
-
-def test_the_doctor_asks_before_a_repair(client, command, monkeypatch):
-    put(client, active=["ghost"], meta={"version": "echomq:1"})
-    before = state(client)
-
-    monkeypatch.setattr("click.confirm", refuse)
-    assert command("doctor", "q", "--repair").code == 1
-    assert command("doctor", "q", "--repair", "--json").code == 2
-
-    assert state(client) == before
-
-
-def refuse(*_, **__):
-    raise click.exceptions.Abort

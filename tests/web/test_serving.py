@@ -29,7 +29,7 @@ def started(*words: str, url: str, **pipes) -> Iterator[tuple[subprocess.Popen[s
     with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, **pipes) as process:
         try:
             said = [process.stderr.readline(), process.stderr.readline()]
-            yield process, said, re.search(r"http://[^ ,]+", said[0])[0]
+            yield process, said, re.search(r"http://[^ ]+", said[0])[0]
         finally:
             process.kill()
 

@@ -35,7 +35,7 @@ class QueueDoctor:
         self.inspector = QueueInspector(client, prefix=prefix)
 
     def examine(self, queue_name: str, progress: Progress | None = None) -> list[Finding]:
-        """Find what is wrong.  All keys of the database are looked at, in
+        """Find what is wrong with a queue and its server.  All keys of the database are looked at, in
         bounded steps.
 
         Parameters:
@@ -46,7 +46,15 @@ class QueueDoctor:
           QueueNotFound: When there is no such queue.
           redis.RedisError: When Redis cannot be used.
         """
-        return [*examine_server(self.client), *self._examine_queue(queue_name, progress or _ignore)]
+        return [*self.examine_server(), *self.examine_queue(queue_name, progress)]
+
+    def examine_server(self) -> list[Finding]:
+        """Find what is wrong with the server alone."""
+        return list(examine_server(self.client))
+
+    def examine_queue(self, queue_name: str, progress: Progress | None = None) -> list[Finding]:
+        """Find what is wrong with a queue alone.  See :meth:`examine`."""
+        return list(self._examine_queue(queue_name, progress or _ignore))
 
     def repair(self, queue_name: str, finding: Finding, progress: Callable[[int], None] | None = None) -> ActionResult:
         """Write: repair what was found, as far as it still is so.
