@@ -26,6 +26,7 @@ class FreeThreads:
 
     Attributes:
       mutex(RLock): What each change of a job's state holds.
+      is_open(bool): Whether jobs may be fetched yet.
       is_draining(bool): Whether the worker is about to end.
       worker(OwnWorker)
       suspects(Suspects)
@@ -34,6 +35,7 @@ class FreeThreads:
     """
 
     def __init__(self) -> None:
+        self.is_open: bool = True
         self.is_draining: bool = False
         self.worker: OwnWorker = OwnWorker()
         self.suspects: Suspects = Suspects()
@@ -51,6 +53,16 @@ class FreeThreads:
         with self.mutex:
             self.worker.boot(worker)
             self.is_draining = False
+
+    def shut(self) -> None:
+        """Fetch nothing before :meth:`open`, unless a worker is at it already."""
+        with self.mutex:
+            self.is_open = self.worker.is_there
+
+    def open(self) -> None:
+        with self.mutex:
+            self.is_open = True
+            self._changed.notify_all()
 
     def drain(self) -> None:
         """Fetch nothing any more: the worker is about to end."""
@@ -97,7 +109,7 @@ class FreeThreads:
           Share: None when no thread is free, or when it is another queue's turn.
         """
         with self.mutex:
-            if self.is_draining or self.worker.is_paused(queue_name):
+            if self.is_draining or not self.is_open or self.worker.is_paused(queue_name):
                 return None
             room = prefetch - self._busy[queue_name] - self.turns.reserved(queue_name)
             threads = self.worker.live_threads()

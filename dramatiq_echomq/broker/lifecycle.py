@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,10 @@ from .lock_renewer import LockManager
 from .presence import Presence
 from .processing import Processing
 from .quick_hooks import QuickHooks
+
+#: For how many seconds after its boot a process of the ``dramatiq`` command fetches nothing.  Its main process waits
+#: for it to say that it has booted, 30 s at most; and for ever, if a job kills it in the middle of saying so.
+FETCHES_AFTER = 0.2
 
 
 class LockingBroker(QuickHooks):
@@ -42,6 +47,8 @@ class LockingBroker(QuickHooks):
             "nack": self._before_nack,
         }
         self._after: dict[str, Callable[..., None]] = {
+            "process_boot": self._after_process_boot,
+            "worker_boot": self._after_worker_boot,
             "worker_shutdown": self._after_worker_shutdown,
             "process_message": self._after_process_message,
             "skip_message": self._after_skip_message,
@@ -75,6 +82,17 @@ class LockingBroker(QuickHooks):
             self.presence.start()
         self.in_flight.threads.boot(worker)
         super().emit_before("worker_boot", worker)
+
+    def _after_process_boot(self) -> None:
+        self.in_flight.threads.shut()
+        super().emit_after("process_boot")
+
+    def _after_worker_boot(self, worker: Worker) -> None:
+        super().emit_after("worker_boot", worker)
+        if not self.in_flight.threads.is_open:
+            timer = threading.Timer(FETCHES_AFTER, self.in_flight.threads.open)
+            timer.daemon = True
+            timer.start()
 
     def _before_worker_shutdown(self, worker: Worker) -> None:
         self.in_flight.threads.drain()

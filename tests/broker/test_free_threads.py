@@ -11,6 +11,7 @@ import dramatiq
 import pytest
 
 from dramatiq_echomq import EchoMQBroker
+from dramatiq_echomq.broker import lifecycle
 
 from ..support.brokers import working
 from ..support.job_data import JOB, add, id_of, message
@@ -115,6 +116,34 @@ def test_a_queue_whose_jobs_are_long_leaves_threads_to_the_other(client):
     with working(broker, worker_threads=4):
         wait_until(lambda: len(ran) == 50)
         gate.set()
+    broker.close()
+
+
+@pytest.mark.parametrize("is_command", [True, False])
+def test_a_process_of_the_command_fetches_nothing_before_it_has_said_that_it_has_booted(
+    client, monkeypatch, is_command
+):
+    """A job that killed it before would leave its main process waiting, for ever if in the middle of saying so."""
+    monkeypatch.setattr(lifecycle, "FETCHES_AFTER", 1_000)
+    broker = EchoMQBroker(client=client, middleware=[])
+    ran = threading.Event()
+    dramatiq.actor(ran.set, actor_name="work", queue_name="q", broker=broker).send()
+    if is_command:
+        broker.emit_after("process_boot")
+    with working(broker):
+        assert ran.wait(0.1 if is_command else 20) is not is_command
+        broker.in_flight.threads.open()
+        assert ran.wait(20)
+    broker.close()
+
+
+def test_soon_after_its_boot_a_process_of_the_command_fetches(client):
+    broker = EchoMQBroker(client=client, middleware=[])
+    ran = threading.Event()
+    dramatiq.actor(ran.set, actor_name="work", queue_name="q", broker=broker).send()
+    broker.emit_after("process_boot")
+    with working(broker):
+        assert ran.wait(20)
     broker.close()
 
 
