@@ -17,17 +17,19 @@ from typing import Any
 from dramatiq import Message
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.common import dq_name, q_name, xq_name
-from dramatiq.errors import DecodeError
 from dramatiq.logging import get_logger
 
 from .broker.broker import EchoMQBroker
-from .broker.moved_jobs import MovedJobs, timestamp_of
+from .broker.moved_jobs import MovedJobs, by_old_id, decoded, timestamp_of
 from .errors import SettingError
 from .protocol.logtext import ids_text
 
 #: The worker in whose name messages are fetched from the RedisBroker: what an
 #: interrupted move has fetched is found by the next one.
 MOVER = "echomq-migration"
+
+#: The worker that counts as dead and holds what cannot be decoded.
+KEEPER = f"{MOVER}-unreadable"
 
 #: How many messages are moved at a time.
 BATCH_SIZE = 100
@@ -43,8 +45,11 @@ class QueueMove:
       waiting(int): How many were moved that waited, or that a dead worker held.
       delayed(int): How many were moved that wait for a time to come.
       dead(int): How many dead letters were moved to ``failed``.
-      left(int): Once it is done, how many were left: those that a worker of
-        the old broker runs, and those that cannot be decoded.
+      left(int): Once it is done, how many were left: the next two, and those
+        that were sent meanwhile.
+      held(int): How many of these a worker of the old broker has fetched that
+        counts as alive.
+      undecodable(int): How many of these cannot be decoded here.
     """
 
     queue_name: str
@@ -53,6 +58,8 @@ class QueueMove:
     delayed: int = 0
     dead: int = 0
     left: int = 0
+    held: int = 0
+    undecodable: int = 0
 
     @property
     def moved(self) -> int:
@@ -123,6 +130,7 @@ class _Mover:
         self.heartbeats = f"{old.namespace}:__heartbeats__"
         self.queue_name = queue_name
         self.jobs = MovedJobs(new, queue_name)
+        self.undecodable: set[tuple[str, str]] = set()
 
     def run(self) -> Iterator[QueueMove]:
         move = QueueMove(self.queue_name, total=self._size())
@@ -132,7 +140,7 @@ class _Mover:
             yield move
         self.jobs.forget_all()
         self.client.zrem(self.heartbeats, MOVER)
-        yield dataclasses.replace(move, left=self._size())
+        yield dataclasses.replace(move, left=self._size(), held=self._held(), undecodable=len(self.undecodable))
 
     def _batches(self) -> Iterator[tuple[str, int]]:
         for name, state in (self.queue_name, "waiting"), (dq_name(self.queue_name), "delayed"):
@@ -140,7 +148,7 @@ class _Mover:
             for number in self._move_what_was_fetched(name):
                 yield state, number
             while batch := self.worker.do_fetch(name, BATCH_SIZE):
-                yield state, self._move(name, _by_id(map(_decoded, batch)))
+                yield state, self._move(name, by_old_id(map(decoded, batch)))
             for number in self._move_what_was_fetched(name):  # what could not be decoded, or has no id
                 yield state, number
         for number in self._move_dead_letters(xq_name(self.queue_name)):
@@ -160,7 +168,7 @@ class _Mover:
         while batch := list(itertools.islice(ids, BATCH_SIZE)):
             messages = {}
             for message_id, data in zip(batch, self.client.hmget(self._messages(name), batch), strict=True):
-                message = _decoded(data)
+                message = decoded(data)
                 if message:
                     messages[message_id] = message
                 elif data is None:
@@ -184,7 +192,7 @@ class _Mover:
             died_at = {_text(message_id): int(score) for message_id, score in found}
             messages = dict(zip(died_at, self.client.hmget(self._messages(name), list(died_at)), strict=True))
             for message_id, data in list(messages.items()):
-                message = _decoded(data)
+                message = decoded(data)
                 if message:
                     self._add_dead_letter(message_id, message, died_at[message_id])
                 elif data is not None:
@@ -204,12 +212,12 @@ class _Mover:
 
     def _give_back(self, name: str, message_id: str) -> None:
         """Leave a message as if a worker had died with it: an old worker, or another move, gets it."""
-        worker = f"{MOVER}-unreadable"
-        self.client.zadd(self.heartbeats, {worker: 0})
-        self.client.smove(self._fetched(MOVER, name), self._fetched(worker, name), message_id)
+        self.client.zadd(self.heartbeats, {KEEPER: 0})
+        self.client.smove(self._fetched(MOVER, name), self._fetched(KEEPER, name), message_id)
         self._warn_of_unreadable(name, message_id)
 
     def _warn_of_unreadable(self, name: str, message_id: str) -> None:
+        self.undecodable.add((name, message_id))
         self.logger.warning(
             "Message %s of queue %r is left where it is: this process's encoder cannot decode it.",
             ids_text([message_id]),
@@ -220,6 +228,12 @@ class _Mover:
         names = self.queue_name, dq_name(self.queue_name), xq_name(self.queue_name)
         return sum(int(self.client.hlen(self._messages(name))) for name in names)
 
+    def _held(self) -> int:
+        """Count what old workers have fetched: those that are alive, or that died too lately to be known as dead."""
+        workers = {_text(worker) for worker, _ in self.client.zscan_iter(self.heartbeats)} - {MOVER, KEEPER}
+        names = self.queue_name, dq_name(self.queue_name)
+        return sum(int(self.client.scard(self._fetched(worker, name))) for worker in workers for name in names)
+
     def _key(self, name: str) -> str:
         return f"{self.worker.namespace}:{name}"
 
@@ -228,22 +242,6 @@ class _Mover:
 
     def _fetched(self, worker: str, name: str) -> str:
         return f"{self._key('__acks__')}.{worker}.{name}"
-
-
-def _decoded(data: bytes | None) -> Message[Any] | None:
-    try:
-        return None if data is None else Message.decode(data)
-    except DecodeError:
-        return None
-
-
-def _by_id(messages: Iterable[Message[Any] | None]) -> dict[str, Message[Any]]:
-    """Return messages by what the old broker knows them by."""
-    return {
-        message.options["redis_message_id"]: message
-        for message in messages
-        if message is not None and "redis_message_id" in message.options
-    }
 
 
 def _text(value: str | bytes) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dramatiq import Message
 from dramatiq.common import q_name
+from dramatiq.errors import DecodeError
 
 from ..errors import SettingError
 from ..protocol.keys import QueueKeys
@@ -109,3 +110,20 @@ def timestamp_of(message: Message[Any]) -> int:
     """Return when a message was sent first in ms, or 0 when it does not say so."""
     timestamp = message.message_timestamp
     return int(timestamp) if isinstance(timestamp, int | float) and 0 <= timestamp <= LARGEST_NUMBER else 0
+
+
+def decoded(data: bytes | None) -> Message[Any] | None:
+    """Return a message of the other broker, or None where it cannot be decoded."""
+    try:
+        return None if data is None else Message.decode(data)
+    except DecodeError:
+        return None
+
+
+def by_old_id(messages: Iterable[Message[Any] | None]) -> dict[str, Message[Any]]:
+    """Return messages by what the other broker knows them by."""
+    return {
+        message.options["redis_message_id"]: message
+        for message in messages
+        if message is not None and "redis_message_id" in message.options
+    }

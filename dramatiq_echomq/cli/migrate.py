@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 
 import click
@@ -26,8 +27,9 @@ def migrate(
 ) -> int:
     """Move the messages of a RedisBroker to EchoMQ queues.
 
-    All queues, or those named. Stop the old workers before. When it is interrupted, start it again:
-    nothing is lost or doubled. Exits with 1 when messages were left, which old workers run or nobody can decode.
+    All queues, or those named. Stop the old workers before; one that was killed still counts as alive for a
+    minute. When it is interrupted, start it again: nothing is lost or doubled. Exits with 1 when messages were
+    left, and says why.
     """
     new = _new_broker(session, app)
     client = session.client if from_url is None else client_of(from_url, "--from-url")
@@ -44,7 +46,7 @@ def migrate(
         moves = move_from_redis_broker(old, new, names, progress=moved)
     nothing = f"no messages under the namespace {namespace!r}"
     lines = [_told(move) if move.total or move.moved else f"{move.queue_name}: {nothing}" for move in moves]
-    session.answer(moves, *(lines or [f"There are {nothing}."]))
+    session.answer(moves, *(lines or [f"There are {nothing}."]), *_what_to_do(moves, old))
     return FOUND if any(move.left for move in moves) else OK
 
 
@@ -63,5 +65,22 @@ def _new_broker(session: Session, app: str | None) -> EchoMQBroker:
 
 
 def _told(move: QueueMove) -> str:
-    left = f"; {move.left:,} left, which old workers run or nobody can decode" if move.left else ""
-    return f"{move.queue_name}: {move.waiting:,} waiting, {move.delayed:,} delayed, {move.dead:,} dead moved{left}"
+    moved = f"{move.queue_name}: {move.waiting:,} waiting, {move.delayed:,} delayed, {move.dead:,} dead moved"
+    if not move.left:
+        return moved
+    late = max(move.left - move.held - move.undecodable, 0)
+    kinds = {"held by old workers": move.held, "that cannot be decoded": move.undecodable, "sent meanwhile": late}
+    return f"{moved}; {move.left:,} left: " + ", ".join(
+        f"{number:,} {kind}" for kind, number in kinds.items() if number
+    )
+
+
+def _what_to_do(moves: list[QueueMove], old: RedisBroker) -> Iterator[str]:
+    """Say how to get what was left as well."""
+    if any(move.held for move in moves):
+        yield (
+            "To move what old workers hold, stop them and run this again. A worker that was killed counts as alive "
+            f"until it has not been heard of for {old.heartbeat_timeout // 1_000} s."
+        )
+    if any(move.undecodable for move in moves):
+        yield "To decode the others, name the --app that sets the encoder with which they were sent."

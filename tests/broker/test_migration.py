@@ -77,7 +77,7 @@ def test_what_a_dead_worker_held_goes_first_and_what_a_living_one_holds_is_left_
 
     [move] = move_from_redis_broker(old_broker, broker)
 
-    assert (move.total, move.waiting, move.left) == (6, 4, 2)
+    assert (move.total, move.waiting, move.left, move.held, move.undecodable) == (6, 4, 2, 2, 0)
     moved = arguments(client)
     assert (sorted(moved[:2]), moved[2:]) == ([0, 1], [4, 5])  # those that it held have no order but their age in ms
     for held in running:
@@ -105,11 +105,11 @@ def test_what_cannot_be_decoded_is_left_where_it_is_and_found_by_the_next_move(c
 
     [move] = move_from_redis_broker(old_broker, broker)
 
-    assert (move.waiting, move.left) == (2, 2)
+    assert (move.waiting, move.left, move.held, move.undecodable) == (2, 2, 0, 2)
     assert len([line for line in lines(caplog, "WARNING") if "cannot decode" in line]) == 2
     client.hset("dramatiq:q.msgs", bad, good)
     [move] = move_from_redis_broker(old_broker, broker)
-    assert (move.waiting, move.left) == (1, 1)
+    assert (move.waiting, move.left, move.undecodable) == (1, 1, 1)
     assert arguments(client) == [1, 3, 2]
 
 

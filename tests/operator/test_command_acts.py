@@ -113,6 +113,28 @@ def test_messages_of_a_redis_broker_are_moved(client, command):
     assert command("migrate", "--app", "no_such_module").code == 2
 
 
+def test_what_cannot_be_moved_is_told_with_what_to_do(client, command):
+    old = RedisBroker(client=client, middleware=[])
+    old.declare_queue("mails")
+    for number in range(3):
+        old.enqueue(Message("mails", "send", (number,), {}, {}, message_id=str(number), message_timestamp=NOW))
+    held = old.do_fetch("mails", 1)  # by a worker that is heard of right now
+    client.hset("dramatiq:mails.msgs", client.lindex("dramatiq:mails", 0), b"\x80pickled")
+
+    done = command("migrate", "mails")
+
+    assert len(held) == 1
+    assert (done.code, done.out) == (
+        1,
+        "mails: 1 waiting, 0 delayed, 0 dead moved; 2 left: 1 held by old workers, 1 that cannot be decoded\n"
+        "To move what old workers hold, stop them and run this again. A worker that was killed counts as alive until "
+        "it has not been heard of for 60 s.\n"
+        "To decode the others, name the --app that sets the encoder with which they were sent.\n",
+    )
+    (move,) = command("migrate", "mails", "--json").data
+    assert (move["left"], move["held"], move["undecodable"]) == (2, 1, 1)
+
+
 def test_messages_are_moved_with_the_options_of_the_actors_of_an_app(client, command, monkeypatch):
     old, new = RedisBroker(client=client, middleware=[]), EchoMQBroker(client=client, middleware=[])
     dramatiq.actor(lambda: None, broker=new, actor_name="send", queue_name="mails", max_stalled_count=3)
