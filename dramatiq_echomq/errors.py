@@ -165,16 +165,16 @@ class MessagesNotAdded(EchoMQError):
     the ``__cause__``.
 
     Parameters:
+      cause(Exception)
       added(list[Message]): Those that were.
       uncertain(list[Message]): Those of the call that failed: when no reply
         came, they may have been enqueued, all of them or none.  Sent again,
         they may be there twice.
     """
 
-    def __init__(self, added: Sequence[Any], uncertain: Sequence[Any] = ()) -> None:
-        super().__init__(
-            f"{len(added)} messages were enqueued (see .added), then there was an error (see the cause)"
-            + (f" in a call with {len(uncertain)} more (see .uncertain)" if uncertain else "")
-        )
+    def __init__(self, cause: Exception, added: Sequence[Any], uncertain: Sequence[Any] = ()) -> None:
+        call = f" in a call with {len(uncertain)} more (see .uncertain)" if uncertain else ""
+        reason = f"{type(cause).__name__}: {' '.join(str(cause).split())}"[:LONGEST_VALUE]
+        super().__init__(f"{len(added)} messages were enqueued (see .added), then there was an error{call}: {reason}")
         self.added: list[Any] = list(added)
         self.uncertain: list[Any] = list(uncertain)

@@ -109,7 +109,7 @@ def enqueue_many(
         raise
     except Exception as error:  # of a message, of middleware, of whoever yields the messages
         broker.processing.note_failed_enqueue(error)
-        raise MessagesNotAdded(added) from error
+        raise MessagesNotAdded(error, added) from error
     return copies
 
 
@@ -119,7 +119,7 @@ def _add(broker: EchoMQBroker, batch: Batch, queue_name: str, added: list[Messag
         broker.channel(queue_name).queue.add(batch.jobs)
     except Exception as error:
         broker.processing.note_failed_enqueue(error)
-        raise MessagesNotAdded(added, uncertain=[message for message, _ in batch.messages]) from error
+        raise MessagesNotAdded(error, added, uncertain=[message for message, _ in batch.messages]) from error
     for message, delay in batch.messages:
         added.append(message)
         broker.processing.note_enqueue(message)

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 
 import click
 
+from ..errors import EchoMQError, QueueNotFound
+from ..protocol.clients import REDIS_ERRORS
+from ..protocol.logtext import printable
 from .exits import MISUNDERSTOOD, UNUSABLE, Failure
 from .session import Session, any_queues, with_session
 from .stopping import StopSignals
@@ -39,8 +43,21 @@ def metrics(session: Session, queue_names: tuple[str, ...], host: str, port: int
     stop = StopSignals()
     address = f"http://{host}:{server.server_port}/metrics"
     print(f"Metrics are at {address}", file=sys.stderr, flush=True)
+    for unknown in _unknown_ones(session, queue_names):
+        print(f"A queue is left out while it is not there: {printable(unknown)}", file=sys.stderr, flush=True)
     if session.as_json:
         session.answer({"url": address})
     stop.wait()
     server.shutdown()
     thread.join()
+
+
+def _unknown_ones(session: Session, queue_names: Iterable[str]) -> Iterator[str]:
+    """Say which queues there are not, as far as Redis can be asked: whatever is wrong with it, scrapes tell."""
+    for name in queue_names:
+        try:
+            session.inspector.queue(name)
+        except QueueNotFound as error:
+            yield str(error)
+        except (*REDIS_ERRORS, EchoMQError):
+            continue

@@ -138,6 +138,9 @@ def test_a_message_that_cannot_be_used_is_the_cause(client, broker):
     with pytest.raises(MessagesNotAdded) as raised:
         broker.enqueue_many([message(1), message(2, max_stalled_count="x")])
 
+    assert str(raised.value) == (
+        f"0 messages were enqueued (see .added), then there was an error: SettingError: {raised.value.__cause__}"
+    )
     assert isinstance(raised.value.__cause__, SettingError)
     assert (raised.value.added, raised.value.uncertain) == ([], [])
     assert "wait" not in state(client)
@@ -166,7 +169,7 @@ def numbers_until(error: Exception):
 def test_whatever_keeps_the_others_from_being_added_is_the_cause(client, broker, messages, cause):
     broker.add_middleware(Refuses())
 
-    with pytest.raises(MessagesNotAdded, match=r"^200 messages were enqueued .see .added., then") as raised:
+    with pytest.raises(MessagesNotAdded, match=r"^200 messages were enqueued .see .added., then.*: \w+: ") as raised:
         broker.enqueue_many(messages())
 
     assert isinstance(raised.value.__cause__, cause)
@@ -177,10 +180,12 @@ def test_whatever_keeps_the_others_from_being_added_is_the_cause(client, broker,
 def test_a_queue_that_is_unfit_takes_none_of_them(client, broker):
     put(client, wait="text")
 
-    with pytest.raises(MessagesNotAdded, match="0 messages") as raised:
+    with pytest.raises(
+        MessagesNotAdded, match=r"0 messages.* with 2 more .* refuses the queue: emq:q:wait is a string"
+    ) as raised:
         broker.enqueue_many([message(1), message(2)])
 
-    assert "refuses the queue" in str(raised.value.__cause__)
+    assert str(raised.value.__cause__) in str(raised.value)
     assert client.keys("emq:q:*-*") == []
 
 

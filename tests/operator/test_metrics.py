@@ -109,12 +109,17 @@ def test_nothing_but_that_is_said_while_redis_is_down(caplog):
 def test_the_command_answers_prometheus_until_it_is_told_to_stop(ending):
     with Server() as server, redis.Redis.from_url(server.url) as client:
         put(client, "images", wait=["a"], jobs={"a": {}}, **EXISTS)
-        command = [sys.executable, "-m", "dramatiq_echomq", "metrics", "--port", "0", "--json", "--url", server.url]
+        words = ["metrics", "images", "imagse", "--port", "0", "--json", "--url", server.url]
+        command = [sys.executable, "-m", "dramatiq_echomq", *words]
         environment = {**ENVIRONMENT, "PROMETHEUS_MULTIPROC_DIR": ""}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         with subprocess.Popen(command, env=environment, **pipes) as process:
             try:
                 url = process.stderr.readline().split()[-1]
+                assert process.stderr.readline() == (
+                    "A queue is left out while it is not there: there is no queue 'imagse' under the prefix 'emq'; "
+                    "did you mean 'images'?\n"
+                )
                 assert json.loads(process.stdout.readline()) == {"url": url}
                 with urllib.request.urlopen(url, timeout=20) as answer:
                     assert 'dramatiq_echomq_queue_jobs{queue_name="images",state="wait"} 1.0' in answer.read().decode()

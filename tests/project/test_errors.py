@@ -23,7 +23,7 @@ ERRORS = [
     errors.JobNotFound("images", "7", ["videos"]),
     errors.JobFailed("child 7 failed", "web1:1"),
     errors.JobStalled("job stalled more than allowable limit", 2, "web1:1"),
-    errors.MessagesNotAdded([message(1)], uncertain=[message(2)]),
+    errors.MessagesNotAdded(ValueError("no"), [message(1)], uncertain=[message(2)]),
     UndecodableJob("no message"),
     SchedulerStopped("no pattern"),
 ]
