@@ -10,6 +10,7 @@ from dramatiq.common import q_name
 from ..protocol.clients import client_from, client_of_parameters
 from ..protocol.keys import QueueKeys
 from ..protocol.parameters import unknown_ones_named
+from ..protocol.policy_options import POLICY_OPTIONS
 from ..settings import Settings
 from ..signals import send_signal
 from ..validation import require_client, require_hash_tag
@@ -22,7 +23,7 @@ from .in_flight_jobs import InFlightJobs
 from .lifecycle import LockingBroker
 from .lock_renewer import LockManager
 from .message_options import require_options
-from .options import POLICY_OPTIONS, policies_of
+from .options import policies_of
 from .presence import PRESENCE_TIMEOUT, Presence
 from .queue import JobQueue
 from .queue_control import QueueControl

@@ -12,6 +12,7 @@ from dramatiq.common import current_millis
 from dramatiq.logging import get_logger
 
 from ..protocol.logtext import on_one_line
+from ..protocol.policy_options import POLICY_OPTIONS
 from ..settings import Settings
 from .jobs import JOB_ID_OPTION
 from .message_options import MESSAGE_OPTIONS, require_options
@@ -20,14 +21,6 @@ logger = get_logger(__name__)
 
 #: The ``broker_priority`` of a message that is fetched before all that wait.
 FIRST = "first"
-
-#: What these options are called in a job's opts.
-POLICY_OPTIONS = {
-    "max_stalled_count": "maxStalledCount",
-    "lock_duration": "lockDuration",
-    "broker_priority": "priority",
-}
-
 
 #: What messages have of themselves.
 ALWAYS_KNOWN = frozenset({JOB_ID_OPTION, "eta", *MESSAGE_OPTIONS})

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterable
 from logging import Logger
 from typing import Any, NoReturn
 
-from dramatiq import Broker, Worker
+from dramatiq import Actor, Broker, Worker
 from dramatiq.logging import get_logger
 
 from ..errors import SettingError
 from ..protocol.clients import client_from, own_client
+from ..protocol.policy_options import POLICY_OPTIONS
 from ..settings import Settings
 from ..signals import RecoveringMiddleware
 from ..validation import require_client, require_hash_tag, require_no_others
+from .beside import is_for_tests, redis_client_of, settings_of
 from .recoverer import Recoverer
 from .sweeper import Sweeper
 
@@ -109,6 +112,20 @@ class StalledCheckerMiddleware(RecoveringMiddleware):
             require_hash_tag(self.client, self.settings.prefix)
         self._sweepers: dict[int, Sweeper] = {}  # by the id of their worker, which each keeps alive
 
+    @property
+    def actor_options(self) -> set[str]:
+        return set(POLICY_OPTIONS)
+
+    def after_declare_actor(self, broker: Broker, actor: Actor[Any, Any]) -> None:
+        given = [name for name in POLICY_OPTIONS if name in actor.options]
+        if given and settings_of(broker) is None and not is_for_tests(broker):
+            self.logger.warning(
+                "Actor %r has options that %s ignores, which are for EchoMQBroker: %s.",
+                actor.actor_name,
+                type(broker).__name__,
+                ", ".join(given),
+            )
+
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
         self._stop_sweeper(worker)
         recoverer = self.recoverer_for(broker, worker)
@@ -126,7 +143,8 @@ class StalledCheckerMiddleware(RecoveringMiddleware):
         """Return what recovers the jobs of a worker's queues, or None where that cannot be done."""
         client = self.client or redis_client_of(broker)
         if client is None:
-            self.logger.error(
+            self.logger.log(
+                logging.INFO if is_for_tests(broker) else logging.ERROR,
                 "Stalled jobs are not recovered: %s has no Redis client. "
                 "Give StalledCheckerMiddleware a url or a client.",
                 type(broker).__name__,
@@ -149,8 +167,8 @@ class StalledCheckerMiddleware(RecoveringMiddleware):
 
     def _settings_for(self, broker: Broker) -> Settings:
         """An EchoMQBroker knows the prefix and the locks of its own queues."""
-        own = getattr(broker, "settings", None)
-        if not isinstance(own, Settings) or self.has_own_prefix:
+        own = settings_of(broker)
+        if own is None or self.has_own_prefix:
             return self.settings
         lock_duration = self.settings.lock_duration if self.has_own_lock_duration else own.lock_duration
         return dataclasses.replace(self.settings, prefix=own.prefix, lock_duration=lock_duration)
@@ -159,8 +177,8 @@ class StalledCheckerMiddleware(RecoveringMiddleware):
         """Return for how long failed jobs are kept, where they are an EchoMQBroker's own
         to remove: in its queues, on its server.
         """
-        own = getattr(broker, "settings", None)
-        if not isinstance(own, Settings) or self.has_own_prefix:
+        own = settings_of(broker)
+        if own is None or self.has_own_prefix:
             return None
         return own.dead_message_ttl if self.client in (None, redis_client_of(broker)) else None
 
@@ -179,16 +197,6 @@ def sweeper_of(recoverer: Recoverer) -> Sweeper:
         prepare=recoverer.prepare,
         look=recoverer.crashes.look if recoverer.looks_for_crashes else None,
     )
-
-
-def redis_client_of(broker: Broker) -> Any:
-    """Return the broker's own Redis client, or None when it has none."""
-    client = getattr(broker, "client", None)
-    try:
-        require_client(client)
-    except SettingError:
-        return None
-    return client
 
 
 def queue_names_from(queues: Iterable[str], prefix: str) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from ..protocol.records import StalledCheck
 from ..protocol.server_version import require_version
 from ..settings import Settings
 from ..signals import send_signal
+from .announcement import announcement
+from .beside import settings_of
 from .checker import StalledChecker
 from .crashes import CrashWatch
 from .notices import Notices
@@ -90,21 +92,8 @@ class Recoverer:
 
     def announcement(self) -> str:
         """Say what is checked, how often, and how soon a job is back."""
-        settings, interval = self.settings, self.settings.stalled_interval / 1000
-        rounds = 3 if settings.max_recovered_share else 2  # one marks, one may be held, one recovers
-        latest = settings.lock_duration / 1000 + rounds * interval
-        names = ", ".join(f"{settings.prefix}:{name}" for name in self.queue_names()) or "queues declared later"
-        if settings.report_only:
-            return f"Reporting stalled jobs every {interval:g} s, recovering none: {names}."
-        back, locks = f"{latest:g} s", f"(for locks of {settings.lock_duration / 1000:g} s)"
-        own = getattr(self.broker, "settings", None)
-        if self.looks_for_crashes and isinstance(own, Settings) and own.crash_detection:
-            crash = settings.crash_grace / 1000 + 2
-            back = f"about {crash:g} s, of a lost host within {back}"
-        return (
-            f"Checking for stalled jobs every {interval:g} s: {names}. "
-            f"A job of a killed worker is back within {back} {locks}."
-        )
+        names, looks = self.queue_names(), self.looks_for_crashes
+        return announcement(self.broker, self.settings, names, looks_for_crashes=looks)
 
     def prepare(self) -> None:
         """Tell at once what would otherwise be seen at the first check, or later.
@@ -194,8 +183,8 @@ class Recoverer:
 
     def _is_of_broker(self) -> bool:
         """Return whether the broker itself makes the queues that are checked."""
-        own = getattr(self.broker, "settings", None)
-        return self.queues is None and isinstance(own, Settings) and own.prefix == self.settings.prefix
+        own = settings_of(self.broker)
+        return self.queues is None and own is not None and own.prefix == self.settings.prefix
 
     def _message_ids(self, check: StalledCheck) -> dict[str, str]:
         """Return the ids of the messages of the jobs that a log line shows."""

@@ -15,13 +15,14 @@ import pytest
 from dramatiq.brokers.redis import RedisBroker
 
 from dramatiq_echomq import EchoMQBroker, Settings, StalledCheckerMiddleware, StalledSignals
-from dramatiq_echomq.broker.options import POLICY_OPTIONS
 from dramatiq_echomq.cli import exits
 from dramatiq_echomq.cli.command import VERBS
 from dramatiq_echomq.inspection.doctor.findings import MEANINGS
+from dramatiq_echomq.protocol.policy_options import POLICY_OPTIONS
 
 from ..support.acl import BROKER_RIGHTS, CHECKER_RIGHTS, CRASH_RIGHTS
 from ..support.documents import DOCS, README, Snippet, first_column, pages, section, snippets, text_of
+from ..support.environment import ENVIRONMENT
 
 SETTINGS = dataclasses.fields(Settings)
 
@@ -102,6 +103,21 @@ def test_the_endpoint_of_fastapi_sends_a_message(run):
 
     assert namespace["broker"].get_queue_message_counts("default").waiting == 1
     assert answer.keys() == {"message", "job"}
+
+
+def test_an_application_is_tested_as_shown(tmp_path):
+    app, test, _ = (snippet.text for snippet in snippets("python", DOCS / "testing.rst"))
+    (tmp_path / "app.py").write_text(app)
+    (tmp_path / "test_app.py").write_text(test)
+    pytest_there = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
+    environment = {**ENVIRONMENT, "UNIT_TESTS": "1", "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run([*map(str, pytest_there)], cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_a_crash_is_tested_as_shown(run):
+    run(snippet_with('prefix="test")'))["test_a_card_is_not_charged_again_after_a_crash"]()
 
 
 def test_the_exported_variables_are_settings(monkeypatch):

@@ -105,6 +105,22 @@ def test_the_given_client_goes_before_the_brokers(client, redis_url):
         wait_until(lambda: recorder.named("check"))
 
 
+@pytest.mark.parametrize("report_only", [True, False])
+@pytest.mark.parametrize("kind", [RedisBroker, RabbitmqBroker, EchoMQBroker], ids=lambda kind: kind.__name__)
+def test_the_boot_says_that_messages_of_another_broker_are_not_recovered(client, caplog, kind, report_only):
+    caplog.set_level("INFO")
+    broker = kind(middleware=[], **({"url": "amqp://localhost:1"} if kind is RabbitmqBroker else {"client": client}))
+    broker.add_middleware(StalledCheckerMiddleware(client=client, report_only=report_only))
+    with booted(broker, "q"):
+        (line,) = (line for line in lines(caplog, "INFO") if "stalled jobs" in line)
+    said = line.endswith(
+        " These are the jobs of EchoMQ and BullMQ programs under emq: "
+        f"the messages of this {kind.__name__} are not among them."
+    )
+    assert said is (kind is not EchoMQBroker)
+    assert ("are not among them" in line) is said
+
+
 @pytest.mark.parametrize("has_checker", [True, False])
 def test_a_worker_of_an_echomq_broker_without_checks_says_that_it_brings_nothing_back(client, caplog, has_checker):
     caplog.set_level("INFO")

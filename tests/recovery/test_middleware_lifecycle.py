@@ -5,6 +5,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from dramatiq.brokers.stub import StubBroker
 
 from dramatiq_echomq import EchoMQBroker, StalledCheckerMiddleware
@@ -120,12 +121,22 @@ def test_the_longest_interval_there_is_does_not_end_the_thread(client):
 
 
 def test_without_any_redis_there_is_one_error_and_no_thread(caplog):
+    broker = RabbitmqBroker(url="amqp://localhost:1", middleware=[StalledCheckerMiddleware()])
+    with booted(broker, "q"):
+        assert sweepers() == []
+    (line,) = lines(caplog, "ERROR", "CRITICAL")
+    assert "RabbitmqBroker has no Redis client" in line
+    assert "url or a client" in line
+
+
+def test_a_stub_broker_of_tests_needs_no_redis(caplog):
+    caplog.set_level(logging.INFO)
     broker, _ = equipped(None, "q")
     with working(broker):
         assert sweepers() == []
-    (line,) = lines(caplog, "ERROR", "CRITICAL")
+    (line,) = lines(caplog, "INFO")
     assert "StubBroker has no Redis client" in line
-    assert "url or a client" in line
+    assert lines(caplog, "WARNING", "ERROR", "CRITICAL") == []
 
 
 @pytest.mark.parametrize(
