@@ -19,7 +19,7 @@ def require_whole_number(name: str, value: Any, *, minimum: int, source: str = "
       SettingError: For anything else, booleans included.
     """
     if not is_whole_number(value) or value < minimum:
-        raise SettingError(name, source, value, f"a whole number of at least {minimum}{_text_hint(value, minimum)}")
+        raise SettingError(name, source, value, f"a whole number of at least {minimum}{text_hint(value, minimum)}")
     if value > LARGEST_NUMBER:
         raise SettingError(name, source, value, f"a whole number of at most {LARGEST_NUMBER}")
     return value
@@ -47,10 +47,10 @@ def milliseconds_hint(value: Any, *, minimum: int) -> str:
         return f" and at most {LARGEST_NUMBER} ms"
     if is_whole_number(value) and 0 < value < minimum <= value * 1_000:
         return f"; did you mean {value * 1_000} ({value} s)?"
-    return _text_hint(value, minimum)
+    return text_hint(value, minimum)
 
 
-def _text_hint(value: Any, minimum: int) -> str:
+def text_hint(value: Any, minimum: int) -> str:
     """Return what an error is to add about a number that is written as a text."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 16 and int(value) >= minimum:
         return f"; this is a text, write {int(value)} without quotes"

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
+from numbers import Number
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from dramatiq import Message
 from dramatiq.common import current_millis, q_name
 
-from ..errors import MessagesNotAdded
-from ..validation import LARGEST_NUMBER
+from ..errors import MessagesNotAdded, SettingError
+from ..validation import LARGEST_NUMBER, text_hint
 from .jobs import JOB_ID_OPTION, NewJob, due_of, without_eta
 from .options import ALWAYS_KNOWN, opts_of, priority_of, warn_of_misspelt
 
@@ -33,12 +35,32 @@ class When(NamedTuple):
 
 
 def with_job_id(message: Message[Any], delay: int | None) -> tuple[Message[Any], When]:
-    """Return a copy of a message that knows the id of its job, and when that is due."""
-    wait = min(max(int(delay), 0), LARGEST_NUMBER) if delay is not None else 0
+    """Return a copy of a message that knows the id of its job, and when that is due.
+
+    Raises:
+      SettingError: When the delay cannot be used.
+    """
+    wait = wait_of(message, delay)
     due = due_of(message) if delay is None else 0
     eta = min(current_millis() + wait, LARGEST_NUMBER) if wait else due
     options = {JOB_ID_OPTION: str(uuid4()), **({"eta": eta} if eta else {})}
     return message.copy(queue_name=q_name(message.queue_name), options=options), When(due, wait)
+
+
+def wait_of(message: Message[Any], delay: Any) -> int:
+    """Return a delay in whole ms.  What is 0 or less, or empty, is none.
+
+    Raises:
+      SettingError: For what is no number, True, or without an end.
+    """
+    if not delay:
+        return 0
+    if isinstance(delay, Number) and delay is not True:
+        with suppress(TypeError, ValueError, OverflowError):  # a complex number, not a number, infinity
+            return min(max(int(delay), 0), LARGEST_NUMBER)  # type: ignore[call-overload, no-any-return]
+    source = f"given with message {message.message_id!r} of actor {message.actor_name!r}"
+    allowed = f"a number of ms, or with send_with_options a timedelta{text_hint(delay, 0)}"
+    raise SettingError("delay", source, delay, allowed)
 
 
 def new_job(broker: EchoMQBroker, message: Message[Any], when: When) -> NewJob:

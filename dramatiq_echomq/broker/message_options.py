@@ -140,6 +140,7 @@ def _or_unset(check: Check) -> Check:
 
 
 _A_NUMBER = Check(f"a number of at most {LARGEST_NUMBER}", _is_number)
+_A_DELAY = Check(_A_NUMBER.allowed, lambda value: value is not True and _is_number(value))
 _A_LIMIT = Check(f"a number of at most {LARGEST_NUMBER} or infinity", _is_limit)
 _A_LIMIT_OR_NONE = Check(f"{_A_LIMIT.allowed}, or None", lambda value: value is None or _is_limit(value))
 _AN_ACTOR = _or_unset(Check("the name of an actor", _is_name))
@@ -157,7 +158,7 @@ MESSAGE_OPTIONS: dict[str, Check] = {
     "time_limit": _or_unset(_A_LIMIT),
     "max_age": _or_unset(_A_LIMIT),
     "eta": Check(_A_NUMBER.allowed, lambda value: not isinstance(value, int | float) or _is_number(value)),
-    "delay": _or_unset(_A_NUMBER),
+    "delay": _or_unset(_A_DELAY),
     # Callbacks, Pipelines and GroupCallbacks
     "on_success": _AN_ACTOR,
     "on_failure": _AN_ACTOR,
