@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Iterable
 from logging import Logger
 from typing import Any, NoReturn
@@ -143,8 +142,7 @@ class StalledCheckerMiddleware(RecoveringMiddleware):
         """Return what recovers the jobs of a worker's queues, or None where that cannot be done."""
         client = self.client or redis_client_of(broker)
         if client is None:
-            self.logger.log(
-                logging.INFO if is_for_tests(broker) else logging.ERROR,
+            self.logger.error(
                 "Stalled jobs are not recovered: %s has no Redis client. "
                 "Give StalledCheckerMiddleware a url or a client.",
                 type(broker).__name__,
