@@ -163,11 +163,14 @@ class CrashWatch:
         names = {text: worker.name if (worker := WorkerRegistration.decode(text)) else "" for text in jobs}
         for text, job_ids in jobs.items():
             self.crash_seen(keys.queue_name, names[text], tuple(dict.fromkeys(job_ids)))
-        # Also where nothing was released: locks that had ended before leave jobs that are to be marked.
-        has_checked = not jobs or self.check(keys.queue_name)
-        if jobs and (has_checked or not any(jobs.values())):
+        if any(jobs.values()):
+            if not self.check(keys.queue_name):
+                return []  # still registered, and missing anew: it is seen to after another grace
+        elif jobs and not self.client.exists(keys.stalled):
+            # Locks that had ended before leave jobs to be marked. Where some are, a check would cut their grace short.
+            self.check(keys.queue_name)
+        if jobs:
             self.client.zrem(keys.workers, *jobs)
-        # else: still registered, and missing anew. It is seen to after another grace
         return list(dict.fromkeys(names[text] for text, job_ids in jobs.items() if not job_ids))
 
     def _run(self, script: str, key: str, *args: Any) -> Any:
