@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from ..protocol.job_info import JobInfo
+from ..protocol.payload import retry_in
 from ..protocol.records import ActiveJob
 from ..settings import Settings
 from .records import JobDetails, QueueInfo
@@ -84,6 +85,8 @@ def _beginning_of(job: JobInfo, now: int, was_promoted: bool) -> Iterator[StoryE
     if job.added_at:
         origin = f" by job scheduler {job.scheduler!r}" if job.scheduler else ""
         origin += f" as a child of {job.parent_key}" if job.parent_key else ""
+        number, error = retry_in(job.data)
+        origin += f" as retry {number} of its message: the attempt before it raised {error}" if number else ""
         yield StoryEvent(job.added_at, f"added{origin}")
         delay = job.opts.get("delay")
         due = job.added_at + int(delay) if isinstance(delay, int | float) and isfinite(delay) else 0

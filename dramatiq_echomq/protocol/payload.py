@@ -85,6 +85,17 @@ def read_payload(data: bytes, job_id: str) -> Payload:
     return Payload(job_id, args, kwargs)
 
 
+def retry_in(data: bytes | None) -> tuple[int, str]:
+    """Return which retry of its message a job is, 0 for none, and what the
+    attempt before it raised, as Dramatiq's Retries notes it in the message.
+    """
+    try:
+        options = json.loads(data or b"")["options"]
+        return int(options["retries"]), str(options["traceback"]).rstrip().rpartition("\n")[2]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return 0, ""
+
+
 def foreign_arguments(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments that the data of another program's job stands for:
     those in ``{"args": [...], "kwargs": {...}}``, or the value as the only one.
