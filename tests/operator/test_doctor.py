@@ -139,6 +139,29 @@ def test_a_lock_that_ends_by_itself_is_only_told(client, doctor):
     assert (finding.kind, finding.job_ids, finding.is_repairable) == ("idle-lock", ("a",), False)
 
 
+STALLED = {"jobs": {"a": {}}, "active": ["a"]}
+
+
+def test_that_nobody_brings_back_jobs_of_dead_workers_is_told(client, doctor):
+    put(client, meta=META, **STALLED)
+
+    (finding,) = doctor.examine("q")
+
+    assert (finding.kind, finding.job_ids, finding.is_repairable) == ("unchecked", ("a",), False)
+
+
+@pytest.mark.parametrize("what", ["locked", "checked", "checked meanwhile", "locked meanwhile"])
+def test_jobs_that_run_and_those_that_are_seen_to_are_fine(client, doctor, what):
+    put(client, meta=META, **STALLED, locks=["a"] if what == "locked" else [])
+
+    def check(*_: object) -> None:
+        client.set("emq:q:a:lock" if "locked" in what else "emq:q:stalled-check", "x", px=60_000)
+
+    if what == "checked":
+        check()
+    assert doctor.examine("q", check if "meanwhile" in what else None) == []
+
+
 def test_a_queue_of_another_type_or_protocol_is_told(client, doctor):
     put(client, meta=META, wait="text")
     assert [finding.kind for finding in doctor.examine("q")] == ["refused"]

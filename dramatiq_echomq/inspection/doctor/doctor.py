@@ -80,7 +80,9 @@ class QueueDoctor:
         keys = self._keys(queue_name)
         try:
             info = self.inspector.queue(queue_name)
-            yield from examine_jobs(self.client, keys, progress)
+            for finding in examine_jobs(self.client, keys, progress, is_checked=info.next_check is not None):
+                if finding.kind != "unchecked" or self.inspector.queue(queue_name).next_check is None:
+                    yield finding
         except QueueRefused as error:
             yield Finding("refused", str(error))
             return

@@ -60,6 +60,12 @@ MEANINGS = {
         "marks on jobs that are not active: they mean nothing, but a job may stall without a grace pass",
         "the marks are removed",
     ),
+    "unchecked": (
+        "active jobs without a lock, and nobody has checked the queue lately: their workers are dead or frozen, and "
+        "nobody brings them back",
+        "add StalledCheckerMiddleware to the workers' broker, or start `dramatiq-echomq run`; `dramatiq-echomq check`, "
+        "given twice, brings them back at once",
+    ),
     "throttle": (
         "the throttle of the checks has no TTL: other programs would never check the queue again",
         "it ends in 30 s",
