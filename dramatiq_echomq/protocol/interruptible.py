@@ -48,8 +48,7 @@ class InterruptibleRedis(redis.Redis):
             nonlocal args
             connection.disconnect()
             if SENT_AGAIN in options:
-                at, word = options[SENT_AGAIN]
-                args = (*args[:at], word, *args[at + 1 :])
+                args = as_sent_again(args, options[SENT_AGAIN])
 
         try:
             reply = connection.retry.call_with_retry(
@@ -64,6 +63,12 @@ class InterruptibleRedis(redis.Redis):
                 self.leases.keep(lease)
             else:
                 self.leases.end(lease)
+
+
+def as_sent_again(words: Sequence[Any], change: tuple[int, bytes]) -> tuple[Any, ...]:
+    """Return the words of a command as they are when it is sent again."""
+    at, word = change
+    return (*words[:at], word, *words[at + 1 :])
 
 
 def packed(words: Sequence[Any]) -> bytes:

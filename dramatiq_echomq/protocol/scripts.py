@@ -10,7 +10,7 @@ import redis
 
 from ..errors import QueueRefused
 from .clients import drop_idle_connections
-from .interruptible import SENT_AGAIN
+from .interruptible import SENT_AGAIN, as_sent_again
 from .keys import id_to_bytes
 from .logtext import on_one_line
 from .rights import Rights
@@ -63,7 +63,8 @@ class Script:
           only_reads(bool): Whether a call with these arguments writes nothing, so
             that a user who may only read can make it.
           sent_again(tuple): The place of an argument, and what stands there when
-            a client of ours sends the call again, whose reply was lost.
+            the call is sent again: by a client of ours, whose reply was lost, or
+            in here, where that may have happened before.
 
         Raises:
           QueueRefused: When the script found the queue unfit, or the user may not
@@ -80,9 +81,9 @@ class Script:
             try:
                 return self._run(client, keys, args, sent_again)
             except redis.exceptions.ReadOnlyError:
-                # Nothing was written. After a failover the address of the old master may lead to the new one.
+                # Nothing was written now. After a failover the address of the old master may lead to the new one.
                 drop_idle_connections(client)
-                return self._run(client, keys, args, sent_again)
+                return self._run(client, keys, _again(args, sent_again), sent_again)
         except redis.ResponseError as error:
             if str(error).startswith(REFUSAL):
                 raise QueueRefused(on_one_line(str(error).removeprefix(REFUSAL))) from None
@@ -102,7 +103,7 @@ class Script:
             return self._execute(client, "EVALSHA", self.sha, keys, args, **how)
         except redis.exceptions.NoScriptError:
             require_version(client)
-            return self._execute(client, "EVAL", self.text, keys, args, **how)
+            return self._execute(client, "EVAL", self.text, keys, _again(args, sent_again), **how)
 
     def _refused(self, client: Any, key: Any, commands: Sequence[str]) -> Sequence[bytes]:
         found: Sequence[bytes] = self._execute(client, "EVAL", load("checkRights-1.lua").text, [key], commands)
@@ -119,6 +120,10 @@ class Script:
             if "-READONLY " in str(error):  # as Redis before 7 has it, within an error of the script
                 raise redis.exceptions.ReadOnlyError(str(error)) from error
             raise
+
+
+def _again(args: Sequence[Any], sent_again: tuple[int, bytes] | None) -> Sequence[Any]:
+    return args if sent_again is None else as_sent_again(args, sent_again)
 
 
 @cache

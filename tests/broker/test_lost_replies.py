@@ -50,7 +50,10 @@ def test_a_message_whose_reply_is_lost_is_enqueued_once(client, proxy, lossy):
 
 @pytest.mark.skipif(not interruptible._NEEDS_NO_NAME, reason="older versions of redis-py send commands themselves")
 @pytest.mark.parametrize("options", [{}, {"broker_priority": 2}], ids=["plain", "priority"])
-def test_a_message_whose_job_has_run_and_was_not_kept_is_not_enqueued_again(client, proxy, lossy, monkeypatch, options):
+@pytest.mark.parametrize("forgets_scripts", [False, True], ids=["", "restarted"])
+def test_a_message_whose_job_has_run_and_was_not_kept_is_not_enqueued_again(
+    client, proxy, lossy, monkeypatch, options, forgets_scripts
+):
     worker, ran = EchoMQBroker(client=client, middleware=[], keep_completed=0), []
 
     def run_it(_):
@@ -59,6 +62,8 @@ def test_a_message_whose_job_has_run_and_was_not_kept_is_not_enqueued_again(clie
         for message in messages:
             ran.append(message.args)
             consumer.ack(message)
+        if forgets_scripts:
+            client.script_flush()
 
     monkeypatch.setattr("redis.retry.sleep", run_it)
     add(lossy, "earlier")
@@ -67,6 +72,27 @@ def test_a_message_whose_job_has_run_and_was_not_kept_is_not_enqueued_again(clie
 
     assert proxy.lost == [b"EVALSHA"]
     assert ran == [("earlier",), ("lost",)]
+    assert worker.get_queue_message_counts("q") == QueueCounts(0, 0, 0, 0, 0, 0, 0)
+
+
+def test_a_message_whose_job_has_run_meanwhile_is_not_enqueued_again_after_a_failover(client, broker, monkeypatch):
+    worker, commands = EchoMQBroker(client=client, middleware=[], keep_completed=0), broker.connections.commands
+    execute = commands.execute_command
+
+    def run_it_and_fail_over(*words, **options):
+        """The reply was lost, the job has run, and the call that is sent again finds a replica."""
+        monkeypatch.setattr(commands, "execute_command", execute)
+        execute(*words, **options)
+        consumer, [message] = take(worker, 5)
+        consumer.ack(message)
+        raise redis.exceptions.ReadOnlyError("You can't write against a read only replica.")
+
+    add(broker, "earlier")
+    consumer, [message] = take(worker, 5)
+    consumer.ack(message)
+    monkeypatch.setattr(commands, "execute_command", run_it_and_fail_over)
+    add(broker, "lost")
+
     assert worker.get_queue_message_counts("q") == QueueCounts(0, 0, 0, 0, 0, 0, 0)
 
 
