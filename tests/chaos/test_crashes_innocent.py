@@ -20,7 +20,7 @@ from ..support.brokers import working
 from ..support.fleet import Fleet, two_servers
 from ..support.job_data import id_of, message
 from ..support.proxy import LossyProxy
-from ..support.sentinel import NAME, port_of_master, sentinel_of_two
+from ..support.sentinel import NAME, kill_in_step, port_of_master, sentinel_of_two
 from ..support.servers import KEEPS_DATA, Server, wait_until
 
 pytestmark = pytest.mark.at_once(long=True)
@@ -121,7 +121,7 @@ def test_sentinel_may_make_a_replica_the_master():
         ):
             ending.callback(released.set)
             wait_until(lambda: len(ran) == 4)
-            master.kill()
+            kill_in_step(master)
             wait_until(lambda: port_of_master(sentinel) not in (0, master.port), timeout=90)
             direct = master_for()
             wait_until(lambda: newly_registered(direct) == 2, timeout=60)

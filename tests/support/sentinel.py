@@ -42,6 +42,14 @@ def sentinel_of_two() -> Iterator[tuple[Server, Sentinel]]:
             yield master, sentinel
 
 
+def kill_in_step(master: Server) -> None:
+    """Kill a master once its replica has all that it has."""
+    with master.client(socket_timeout=60) as direct:
+        direct.set("in step", 1)  # for WAIT looks at what its own connection wrote
+        assert direct.wait(1, 50_000) == 1
+    master.kill()
+
+
 def port_of_master(sentinel: Sentinel) -> int:
     """The port of the master, or 0 while there is none."""
     with contextlib.suppress(redis.RedisError):
