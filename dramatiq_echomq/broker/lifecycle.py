@@ -100,9 +100,10 @@ class LockingBroker(QuickHooks):
 
     def _after_worker_shutdown(self, worker: Worker) -> None:
         super().emit_after("worker_shutdown", worker)
+        leaves_jobs = bool(self.in_flight.all())
         self.locks.stop()
         if self.presence is not None:
-            self.presence.stop()
+            self.presence.stop(leaves_jobs=leaves_jobs)
 
     def _before_process_message(self, message: Any) -> None:
         if not isinstance(message, JobMessage):

@@ -95,14 +95,20 @@ class Presence:
         """Start to be seen, once there is a queue."""
         if self._thread is None or not self._thread.is_alive():  # after a fork it is not
             self._stopping, self._was_tried = threading.Event(), threading.Event()
-            self.registrations = OwnRegistrations(self.client, self.keys_of)
+            self.registrations.current = None
             self._thread = threading.Thread(
                 target=self._run, args=[self._stopping], name="dramatiq-echomq-presence", daemon=True
             )
             self._thread.start()
 
-    def stop(self) -> None:
-        """Say goodbye: a worker that ends as it should did not crash."""
+    def stop(self, *, leaves_jobs: bool = False) -> None:
+        """Say goodbye: a worker that ends as it should did not crash.
+
+        Parameters:
+          leaves_jobs(bool): Whether some still run, for longer than the worker
+            was given to end.  Nobody renews their locks any more, so others are
+            to see that it is gone.
+        """
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -112,15 +118,17 @@ class Presence:
         if connection is not None:
             connection.disconnect()  # ends the wait for it
         thread.join(timeout=5)
-        if was_seen:  # if not, Redis cannot be reached now
+        if was_seen and not leaves_jobs:  # if it was not, Redis cannot be reached now
             self.registrations.remove()
         if not self._queue_names:
             self._has_queues.clear()
 
     def close_inherited(self) -> None:
         """Close, in a forked child, what it has inherited: with a copy of it open
-        somewhere, the connection would outlive the worker.
+        somewhere, the connection would outlive the worker.  The child has no
+        registrations yet.
         """
+        self.registrations = OwnRegistrations(self.client, self.keys_of)
         inherited = getattr(self._connection, "_sock", None)
         if inherited is not None:
             inherited.close()
