@@ -48,6 +48,7 @@ class Log:
     """What the actor of :func:`recording_actor` did."""
 
     def __init__(self) -> None:
+        self.started: list[object] = []
         self.ran: list[object] = []
         self.gate = threading.Event()
         self.gate.set()
@@ -57,6 +58,7 @@ def recording_actor(broker: EchoMQBroker, log: Log, **options: object) -> dramat
     """An actor that notes its argument, once the gate is open; it fails for "bad"."""
 
     def work(what: object) -> None:
+        log.started.append(what)
         log.gate.wait(20)
         log.ran.append(what)
         if what == "bad":
